@@ -1,0 +1,131 @@
+"""The values of a request: messages and their parts, prompts, sampling, load options. Frozen, and the same in both
+processes: msgspec encodes them on the wire between daemon and runner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    text: str
+
+
+class Image(msgspec.Struct, frozen=True, tag="image"):
+    data: bytes
+
+
+class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
+    text: str
+
+
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class ToolResult(msgspec.Struct, frozen=True, tag="tool_result"):
+    """The answer of a tool; `id` and `name` may be empty when the client gave none."""
+
+    id: str
+    name: str
+    text: str
+
+
+Part = Text | Image | Thinking | ToolCall | ToolResult
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One turn. `role` is lower case: system, user, assistant or tool."""
+
+    role: str
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The text parts and tool results, joined as they stand."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text | ToolResult))
+
+
+def text_message(role: str, text: str) -> Message:
+    """A message of one text part."""
+    return Message(role, (Text(text),))
+
+
+class ChatPrompt(msgspec.Struct, frozen=True, tag="chat"):
+    """Turns to be rendered through the model's template. `context` holds tokens of an earlier answer to go on from."""
+
+    messages: tuple[Message, ...]
+    context: tuple[int, ...] = ()
+
+
+class TextPrompt(msgspec.Struct, frozen=True, tag="raw"):
+    """Text that goes to the model as it is; markers of special tokens in it count as such."""
+
+    text: str
+
+
+Prompt = ChatPrompt | TextPrompt
+
+
+class Sampling(msgspec.Struct, frozen=True):
+    """How tokens are chosen, for one request. Defaults are Ollama's (contract section 4)."""
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.9
+    min_p: float = 0.0
+    typical_p: float = 1.0
+    repeat_last_n: int = 64
+    repeat_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int = -1
+    num_predict: int = -1
+    num_keep: int = 4
+    stop: tuple[str, ...] = ()
+
+
+class LoadOptions(msgspec.Struct, frozen=True):
+    """What needs another load to change. None means: choose for me.
+
+    num_ctx is the window of one sequence in tokens; num_parallel how many sequences run at once.
+    """
+
+    num_ctx: int | None = None
+    num_parallel: int | None = None
+    num_batch: int | None = None
+    num_gpu: int | None = None
+    main_gpu: int | None = None
+    num_thread: int | None = None
+    use_mmap: bool | None = None
+    kv_cache_type: str | None = None
+    flash_attention: bool | None = None
+
+
+class LoadSpec(msgspec.Struct, frozen=True):
+    """What a runner loads. Paths are absolute and stay inside this machine."""
+
+    backend: str
+    model_path: str
+    options: LoadOptions
+    template: str | None = None
+
+
+class GenerateRequest(msgspec.Struct, frozen=True):
+    """One generation, resolved against its model. `window` caps prompt and answer, in tokens, below the loaded window.
+
+    `top_logprobs` is None when no log-probabilities are wanted.
+    """
+
+    id: int
+    prompt: Prompt
+    sampling: Sampling = Sampling()
+    window: int | None = None
+    truncate: bool = True
+    shift: bool = True
+    top_logprobs: int | None = None
+    want_context: bool = False
+    render_only: bool = False
