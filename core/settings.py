@@ -94,6 +94,7 @@ SETTINGS: dict[str, SettingRow] = {
     "kv_cache_type": SettingRow(_optional(_cache_type), "", "type of the KV cache: f16, q8_0 or q4_0"),
     "flash_attention": SettingRow(_optional(_flag), "", "flash attention on or off (empty: the engine decides)"),
     "origins": SettingRow(_origins, "", "more browser origins to allow, comma separated, * as wildcard"),
+    "package_index": SettingRow(str, "", "simple API of the index for pypi:// (empty: the one pip uses)", ollama=False),
     "debug": SettingRow(_flag, False, "more in the log"),
 }
 
@@ -113,6 +114,7 @@ class Settings(msgspec.Struct, frozen=True):
     kv_cache_type: str | None
     flash_attention: bool | None
     origins: tuple[str, ...]
+    package_index: str
     debug: bool
     sources: dict[str, str]
 
