@@ -82,6 +82,6 @@ def _split_port(rest: str) -> tuple[str, str | None]:
 
 
 def _port(text: str) -> int:
-    if not text.isdigit() or not 0 <= int(text) <= 65535:
+    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > 65535:
         raise ValueError(f"{text!r} is not a port: give a number from 1 to 65535")
     return int(text)

@@ -8,8 +8,12 @@ import msgspec
 
 
 class FinishReason(StrEnum):
+    """Why an answer ended. LOAD and UNLOAD are for requests without a prompt, which never reach an engine."""
+
     STOP = "stop"
     LENGTH = "length"
+    LOAD = "load"
+    UNLOAD = "unload"
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -36,10 +40,12 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Timings(msgspec.Struct, frozen=True):
-    """Nanoseconds spent in the runner on the prompt and on the answer."""
+    """Nanoseconds: in the runner on prompt and answer; the daemon adds those of the load and of the whole request."""
 
     prompt_ns: int = 0
     completion_ns: int = 0
+    load_ns: int = 0
+    total_ns: int = 0
 
 
 class TextDelta(msgspec.Struct, frozen=True, tag="text"):

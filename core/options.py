@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -55,6 +55,7 @@ RETIRED = frozenset(
 )
 
 _INT_LIMIT = 1 << 63
+_FLOAT32_MAX = 3.4028234663852886e38
 
 
 def check_options(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -85,9 +86,9 @@ def parse_option(name: str, texts: list[str]) -> Any:
     text = texts[-1].strip()
     try:
         if kind is Kind.INT:
-            return int(text)
+            return _parse_int(text)
         if kind is Kind.FLOAT:
-            return _finite(float(text))
+            return _parse_float(text)
     except ValueError:
         raise ValueError(f"{name} takes {kind.value}, not {text!r}") from None
     # Go's strconv.ParseBool takes these spellings and no others.
@@ -119,10 +120,10 @@ def _unknown(name: str) -> str:
 
 def _check(name: str, kind: Kind, value: Any) -> Any:
     if kind is Kind.INT and isinstance(value, int | float) and not isinstance(value, bool):
-        if math.isfinite(value) and value == int(value) and abs(value) < _INT_LIMIT:
+        if abs(value) < _INT_LIMIT and value == int(value):
             return int(value)
     elif kind is Kind.FLOAT and isinstance(value, int | float) and not isinstance(value, bool):
-        if math.isfinite(value):
+        if abs(value) <= _FLOAT32_MAX:
             return float(value)
     elif kind is Kind.BOOL and isinstance(value, bool):
         return value
@@ -138,7 +139,14 @@ def _shown(value: Any) -> str:
     return repr(value)[:40]
 
 
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("not finite")
+def _parse_int(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text) or abs(value := int(text)) >= _INT_LIMIT:
+        raise ValueError("not an integer of 64 bits")
+    return value
+
+
+def _parse_float(text: str) -> float:
+    # Python reads "1_000" and digits of other scripts too, which JSON and Go do not.
+    if "_" in text or not text.isascii() or not abs(value := float(text)) <= _FLOAT32_MAX:
+        raise ValueError("not a finite number")
     return value

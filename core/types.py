@@ -111,7 +111,6 @@ class LoadSpec(msgspec.Struct, frozen=True):
     backend: str
     model_path: str
     options: LoadOptions
-    template: str | None = None
 
 
 class GenerateRequest(msgspec.Struct, frozen=True):

@@ -32,12 +32,15 @@ MAX_MANIFEST_BYTES = 4 << 20
 log = logging.getLogger(__name__)
 
 
-class Descriptor(msgspec.Struct, frozen=True, rename="camel"):
-    """A blob and what it is."""
+class Descriptor(
+    msgspec.Struct, frozen=True, omit_defaults=True, rename={"media_type": "mediaType", "from_model": "from"}
+):
+    """A blob and what it is. `from_model` is the short name of the model that a layer of weights was taken from."""
 
     media_type: str
     digest: str
     size: int
+    from_model: str = ""
 
 
 class Manifest(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,0 +1,171 @@
+"""The step loop: admit, build one batch from all sequences, decode, sample. One context, many sequences."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from ...core.errors import LoadFailed
+from ...core.events import FinishReason
+from ...core.types import LoadSpec
+from ...modelfile.gguf import read_gguf
+from ..protocol import EngineInfo, EngineRequest, StepOutput
+from .binding import Batch, Context, Model, start_backend
+from .estimate import plan_load
+from .sampler import build_chain, token_logprobs
+from .sequence import RunningSequence
+from .slots import SlotTable
+from .tokenizer import LlamaTokenizer
+
+# While others decode, a prompt advances by this part of the batch in one step, so nobody waits for a whole prompt.
+_SHARED_PREFILL_DIVISOR = 4
+
+
+class LlamaCppEngine:
+    """Continuous batching over llama.cpp: each step is one llama_decode for every sequence that runs."""
+
+    def __init__(self, spec: LoadSpec, on_progress: Callable[[float], None]) -> None:
+        start_backend()
+        available_bytes = psutil.virtual_memory().available
+        plan = plan_load(read_gguf(Path(spec.model_path)), spec.options, available_bytes)
+        self._model = Model(spec.model_path, spec.options, on_progress)
+        if not self._model.can_decode:
+            self._model.close()
+            raise LoadFailed("this model is an encoder: it makes embeddings and generates no text")
+        num_threads = spec.options.num_thread or _free_cores()
+        self._context = Context(self._model, plan.num_ctx, plan.num_parallel, spec.options, num_threads)
+        self._batch = Batch(self._context.num_batch)
+        self._slots = SlotTable(plan.num_parallel)
+        self._waiting: deque[EngineRequest] = deque()
+        self._running: list[RunningSequence] = []
+        self.tokenizer = LlamaTokenizer(self._model)
+        self.info = EngineInfo(
+            num_ctx=plan.num_ctx,
+            num_parallel=plan.num_parallel,
+            size_bytes=self._model.size_bytes + plan.kv_bytes,
+            size_vram_bytes=0,
+            chat_template=self._model.chat_template,
+        )
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything runs or waits."""
+        return bool(self._running or self._waiting)
+
+    def add(self, request: EngineRequest) -> None:
+        """Take a sequence in; it starts when a slot is idle."""
+        self._waiting.append(request)
+
+    def abort(self, request_id: int) -> None:
+        """Drop a sequence, waiting or running."""
+        self._waiting = deque(request for request in self._waiting if request.id != request_id)
+        for sequence in [sequence for sequence in self._running if sequence.request.id == request_id]:
+            self._release(sequence)
+
+    def step(self) -> list[StepOutput]:
+        """One decode for all. Errors: RuntimeError when llama.cpp fails; the engine is of no use then."""
+        self._admit()
+        self._fill_batch()
+        if not self._context.decode(self._batch):
+            raise RuntimeError("the KV cache has no room, although every slot is within its window")
+        return [self._sample(sequence) for sequence in list(self._running) if sequence.row >= 0]
+
+    def close(self) -> None:
+        """Free context and weights."""
+        for sequence in list(self._running):
+            self._release(sequence)
+        self._context.close()
+        self._model.close()
+
+    def _admit(self) -> None:
+        while self._waiting and self._slots.has_idle:
+            request = self._waiting.popleft()
+            slot, num_cached = self._slots.take(request.tokens)
+            if not self._context.remove(slot.index, num_cached):
+                # Recurrent memories cannot be cut in the middle.
+                self._context.remove(slot.index, 0)
+                num_cached = 0
+            chain = build_chain(self._model, request.sampling, request.window, request.tokens)
+            self._running.append(RunningSequence(request, slot, num_cached, chain))
+
+    def _fill_batch(self) -> None:
+        self._batch.clear()
+        decoding = [sequence for sequence in self._running if sequence.is_decoding]
+        for sequence in decoding:
+            self._append(sequence, sequence.tokens[-1:])
+        budget = self._batch.capacity - self._batch.size
+        if decoding:
+            budget = min(budget, max(1, self._batch.capacity // _SHARED_PREFILL_DIVISOR))
+        for sequence in self._running:
+            if not sequence.is_decoding:
+                sequence.row = -1
+                chunk = sequence.next_chunk(budget) if budget else []
+                if chunk:
+                    self._append(sequence, chunk)
+                    budget -= len(chunk)
+
+    def _append(self, sequence: RunningSequence, tokens: list[int]) -> None:
+        is_last = len(tokens) == sequence.num_pending
+        row = self._batch.add(tokens, sequence.num_evaluated, sequence.slot.index, is_last)
+        sequence.num_evaluated += len(tokens)
+        sequence.row = row if is_last else -1
+
+    def _sample(self, sequence: RunningSequence) -> StepOutput:
+        request = sequence.request
+        if request.max_tokens <= 0:
+            self._release(sequence)
+            return StepOutput(request.id, None, FinishReason.LENGTH, num_cached=sequence.num_cached)
+        token = sequence.chain.sample(self._context, sequence.row)
+        logprob = 0.0
+        top: tuple[tuple[int, float], ...] = ()
+        if request.top_logprobs is not None:
+            logprob, top = token_logprobs(self._context.logits(sequence.row), token, request.top_logprobs)
+        sequence.tokens.append(token)
+        sequence.num_generated += 1
+        is_end = self._model.is_end(token)
+        finish = FinishReason.STOP if is_end else self._limit(sequence)
+        if finish:
+            self._release(sequence)
+        return StepOutput(request.id, token, finish, is_end, logprob, top, sequence.num_cached, sequence.num_shifted)
+
+    def _limit(self, sequence: RunningSequence) -> FinishReason | None:
+        """LENGTH when the answer is as long as it may be; makes room when the window is full and that is wanted."""
+        request = sequence.request
+        if sequence.num_generated >= request.max_tokens:
+            return FinishReason.LENGTH
+        if len(sequence.tokens) < request.window:
+            return None
+        if not (request.shift and self._context.can_shift):
+            return FinishReason.LENGTH
+        self._shift(sequence)
+        return None
+
+    def _shift(self, sequence: RunningSequence) -> None:
+        """Drop the older half of what stands between `num_keep` and the end, and move the rest down."""
+        num_keep = sequence.request.sampling.num_keep
+        keep = len(sequence.request.tokens) if num_keep < 0 else num_keep
+        keep = min(keep, sequence.request.window // 2)
+        num_dropped = max(1, (sequence.num_evaluated - keep) // 2)
+        slot = sequence.slot.index
+        self._context.remove(slot, keep, keep + num_dropped)
+        self._context.move(slot, keep + num_dropped, sequence.num_evaluated, -num_dropped)
+        del sequence.tokens[keep : keep + num_dropped]
+        sequence.num_evaluated -= num_dropped
+        sequence.num_shifted += num_dropped
+
+    def _release(self, sequence: RunningSequence) -> None:
+        self._running.remove(sequence)
+        sequence.chain.close()
+        # After a shift the cache holds traces of what was dropped, so it is of no use to another prompt.
+        history = [] if sequence.num_shifted else sequence.tokens[: sequence.num_evaluated]
+        sequence.slot.history = history
+        self._slots.give_back(sequence.slot)
+
+
+def _free_cores() -> int:
+    """Physical cores that this process may use; llama.cpp's spin barriers collapse on more threads than that."""
+    return max(1, min(psutil.cpu_count(logical=False) or 1, len(os.sched_getaffinity(0))))

@@ -1,0 +1,49 @@
+"""One running request: its slot, its tokens, and how far they are evaluated."""
+
+from __future__ import annotations
+
+from ..protocol import EngineRequest
+from .binding import Chain
+from .slots import ALIGNMENT, Slot
+
+
+class RunningSequence:
+    """`tokens` is prompt and answer; the first `num_evaluated` of them are in the cache.
+
+    `row` is the row of the current batch whose logits give the next token, -1 when there is none.
+    """
+
+    def __init__(self, request: EngineRequest, slot: Slot, num_cached: int, chain: Chain) -> None:
+        self.request = request
+        self.slot = slot
+        self.chain = chain
+        self.tokens = list(request.tokens)
+        self.num_evaluated = num_cached
+        self.num_cached = num_cached
+        self.num_generated = 0
+        self.num_shifted = 0
+        self.row = -1
+
+    @property
+    def num_pending(self) -> int:
+        """Tokens not in the cache yet."""
+        return len(self.tokens) - self.num_evaluated
+
+    @property
+    def is_decoding(self) -> bool:
+        """Whether the prompt is done and tokens come one at a time."""
+        return self.num_generated > 0
+
+    def next_chunk(self, budget: int) -> list[int]:
+        """The next prompt tokens to evaluate, at most `budget`.
+
+        Pieces end on multiples of ALIGNMENT, and what is left after the last multiple is a piece of its own.
+        """
+        aligned_end = (len(self.tokens) - 1) // ALIGNMENT * ALIGNMENT
+        if self.num_evaluated >= aligned_end:
+            size = self.num_pending
+        else:
+            size = aligned_end - self.num_evaluated
+        if size > budget:
+            size = budget - budget % ALIGNMENT if budget >= ALIGNMENT else budget
+        return self.tokens[self.num_evaluated : self.num_evaluated + size]

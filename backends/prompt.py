@@ -1,0 +1,136 @@
+"""From a request to prompt tokens: render the chat, drop old turns that do not fit, and tokenize.
+
+Texts of special tokens count as special only where the template wrote them. What a user or tool wrote is marked before
+rendering with two Unicode noncharacters, and tokenized as plain text afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from ..core.errors import ContextExceeded, InvalidRequest
+from ..core.types import ChatPrompt, Message, Part, Text, TextPrompt, ToolResult
+from ..modelfile.jinja import ChatTemplate
+from .protocol import Tokenizer
+
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"
+_GUARDED = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
+_STRAY = re.compile(f"[{_OPEN}{_CLOSE}]")
+
+
+class PreparedPrompt(msgspec.Struct, frozen=True):
+    """What the engine gets, the text it was made from, and how many messages did not fit."""
+
+    tokens: list[int]
+    text: str
+    num_dropped: int = 0
+
+
+class PromptBuilder:
+    """Prepares prompts for one loaded model."""
+
+    def __init__(self, tokenizer: Tokenizer, chat_template: str | None) -> None:
+        self._tokenizer = tokenizer
+        self._template = ChatTemplate(chat_template, tokenizer.bos_text, tokenizer.eos_text) if chat_template else None
+        texts = sorted(tokenizer.specials, key=len, reverse=True)
+        self._special = re.compile("|".join(map(re.escape, texts))) if texts else None
+
+    def prepare(self, prompt: ChatPrompt | TextPrompt, window: int, truncate: bool) -> PreparedPrompt:
+        """Tokens for a prompt, fewer than `window` of them.
+
+        Errors: ContextExceeded with both numbers; InvalidTemplate when the template refuses the messages.
+        """
+        if isinstance(prompt, TextPrompt):
+            prepared = PreparedPrompt(self._encode(prompt.text, parse_special=True), prompt.text)
+            return _fitting(prepared, window)
+        turns = _split_turns(prompt.messages)
+        prepared = self._render(prompt, prompt.messages)
+        if len(prepared.tokens) < window or not truncate or len(turns) < 2:
+            return _fitting(prepared, window)
+        return self._drop_turns(prompt, turns, window)
+
+    def _drop_turns(self, prompt: ChatPrompt, turns: list[list[Message]], window: int) -> PreparedPrompt:
+        """Drop as few of the oldest turns as makes the rest fit; system messages and the last turn stay."""
+        low, high = 1, len(turns) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if len(self._render(prompt, _without(turns, middle)).tokens) < window:
+                high = middle
+            else:
+                low = middle + 1
+        kept = _without(turns, low)
+        prepared = self._render(prompt, kept)
+        return _fitting(msgspec.structs.replace(prepared, num_dropped=len(prompt.messages) - len(kept)), window)
+
+    def _render(self, prompt: ChatPrompt, messages: Sequence[Message]) -> PreparedPrompt:
+        guarded = [self._guard(message) for message in messages]
+        if self._template is None:
+            text = "\n\n".join(message.text for message in guarded)
+        else:
+            text = self._template.render(guarded)
+        tokens = self._encode_guarded(text)
+        if prompt.context:
+            prefix = self._tokenizer.prefix()
+            tokens = [*prompt.context, *tokens[len(prefix) :]]
+        return PreparedPrompt(tokens, _STRAY.sub("", text))
+
+    def _guard(self, message: Message) -> Message:
+        return msgspec.structs.replace(message, parts=tuple(self._guard_part(part) for part in message.parts))
+
+    def _guard_part(self, part: Part) -> Part:
+        if not isinstance(part, Text | ToolResult):
+            return part
+        text = _STRAY.sub("", part.text)
+        if self._special:
+            text = self._special.sub(lambda match: f"{_OPEN}{match.group(0)}{_CLOSE}", text)
+        return msgspec.structs.replace(part, text=text)
+
+    def _encode_guarded(self, text: str) -> list[int]:
+        if _OPEN not in text:
+            return self._encode(text, parse_special=True)
+        tokens = self._tokenizer.prefix()
+        # re.split with one group gives template text and guarded text in turn.
+        for index, piece in enumerate(_GUARDED.split(text)):
+            piece = _STRAY.sub("", piece)
+            if piece:
+                tokens += self._tokenizer.encode(piece, parse_special=index % 2 == 0)
+        return _single_prefix(tokens, self._tokenizer.prefix())
+
+    def _encode(self, text: str, *, parse_special: bool) -> list[int]:
+        prefix = self._tokenizer.prefix()
+        return _single_prefix([*prefix, *self._tokenizer.encode(text, parse_special=parse_special)], prefix)
+
+
+def _single_prefix(tokens: list[int], prefix: list[int]) -> list[int]:
+    """Templates often write the beginning-of-sequence token themselves; it must not stand there twice."""
+    doubled = prefix and tokens[len(prefix) : 2 * len(prefix)] == prefix
+    return tokens[len(prefix) :] if doubled else tokens
+
+
+def _split_turns(messages: Sequence[Message]) -> list[list[Message]]:
+    """Messages in turns: each starts at a user message. What stands before the first is part of it."""
+    turns: list[list[Message]] = [[]]
+    for message in messages:
+        if message.role == "user" and any(earlier.role != "system" for earlier in turns[-1]):
+            turns.append([])
+        turns[-1].append(message)
+    return turns
+
+
+def _without(turns: list[list[Message]], num_dropped: int) -> list[Message]:
+    systems = [message for turn in turns[:num_dropped] for message in turn if message.role == "system"]
+    return systems + [message for turn in turns[num_dropped:] for message in turn]
+
+
+def _fitting(prepared: PreparedPrompt, window: int) -> PreparedPrompt:
+    if not prepared.tokens:
+        raise InvalidRequest("the prompt is empty once it is rendered: send some text")
+    if len(prepared.tokens) >= window:
+        raise ContextExceeded(
+            f"the prompt has {len(prepared.tokens)} tokens and does not fit the window of {window}: "
+            "shorten it or ask for a larger num_ctx"
+        )
+    return prepared

@@ -1,0 +1,134 @@
+"""The runner: a child process that holds one engine. `python -m corral.backends.runner FD` talks over that socket.
+
+Two threads: this one reads frames and prepares prompts, the other steps the engine and sends events.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import traceback
+
+from ..core.errors import CorralError
+from ..core.events import Event, Failed
+from ..core.types import GenerateRequest, LoadSpec
+from ..core.wire import (
+    Abort,
+    Emit,
+    FrameSplitter,
+    Generate,
+    Load,
+    Loaded,
+    LoadProgress,
+    LoadRefused,
+    Shutdown,
+    ToDaemon,
+    ToRunner,
+    encode_frame,
+    to_runner_decoder,
+)
+from .pipeline import Pipeline
+from .prompt import PreparedPrompt
+from .protocol import Engine
+from .table import find_engine
+
+_RECEIVE_BYTES = 1 << 18
+Work = tuple[GenerateRequest, PreparedPrompt] | int
+
+
+class Runner:
+    """Joins a socket to an engine. The engine's thread is the only one that touches engine and generations."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._sending = threading.Lock()
+        self._inbox: queue.SimpleQueue[Work] = queue.SimpleQueue()
+        self._pipeline: Pipeline | None = None
+
+    def serve(self) -> None:
+        """Read frames until the daemon closes its end, then end at once, whatever the engine is doing."""
+        splitter = FrameSplitter()
+        while data := self._socket.recv(_RECEIVE_BYTES):
+            for body in splitter.feed(data):
+                self._dispatch(to_runner_decoder.decode(body))
+
+    def _dispatch(self, frame: ToRunner) -> None:
+        match frame:
+            case Load(spec):
+                self._load(spec)
+            case Generate(request):
+                self._prepare(request)
+            case Abort(request_id):
+                self._inbox.put(request_id)
+            case Shutdown():
+                os._exit(0)
+
+    def _load(self, spec: LoadSpec) -> None:
+        try:
+            engine = find_engine(spec.backend)(spec, lambda fraction: self._send(LoadProgress(fraction)))
+            self._pipeline = Pipeline(engine)
+        except CorralError as error:
+            self._send(LoadRefused(error.code, error.message))
+            return
+        info = engine.info
+        self._send(Loaded(info.num_ctx, info.num_parallel, info.size_bytes, info.size_vram_bytes))
+        threading.Thread(target=self._run, args=(engine, self._pipeline), name="engine", daemon=True).start()
+
+    def _prepare(self, request: GenerateRequest) -> None:
+        assert self._pipeline is not None, "the daemon sends requests after Loaded"
+        try:
+            self._inbox.put((request, self._pipeline.prepare(request)))
+        except CorralError as error:
+            self._send(Emit([(request.id, Failed(error.code, error.message))]))
+
+    def _run(self, engine: Engine, pipeline: Pipeline) -> None:
+        try:
+            while True:
+                events = self._take_work(pipeline, wait=not engine.has_work)
+                if engine.has_work:
+                    events += pipeline.absorb(engine.step())
+                if events:
+                    self._send(Emit(events))
+        except Exception:  # noqa: BLE001 - the runner loop is one of the three places
+            # A native fault leaves the engine in no known state: say so to everyone, then let the daemon start afresh.
+            traceback.print_exc()
+            failed = Failed("internal", "the engine failed; the model is loaded again at the next request")
+            self._send(Emit(pipeline.fail_all(failed)))
+            os._exit(1)
+
+    def _take_work(self, pipeline: Pipeline, wait: bool) -> list[tuple[int, Event]]:
+        events: list[tuple[int, Event]] = []
+        while True:
+            try:
+                work = self._inbox.get(block=wait)
+            except queue.Empty:
+                return events
+            wait = False
+            if isinstance(work, int):
+                events += [(work, event) for event in pipeline.abort(work)]
+            else:
+                request, prompt = work
+                events += [(request.id, event) for event in pipeline.start(request, prompt)]
+
+    def _send(self, frame: ToDaemon) -> None:
+        try:
+            with self._sending:
+                self._socket.sendall(encode_frame(frame))
+        except OSError:
+            os._exit(0)
+
+
+def main() -> None:
+    """Run on the socket whose number is the first argument."""
+    # Ctrl-C in a terminal goes to the whole group; only the daemon decides when a runner ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Runner(socket.socket(fileno=int(sys.argv[1]))).serve()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

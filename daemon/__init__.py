@@ -1,0 +1,1 @@
+"""The background process: owns the store, lends runners to requests, speaks HTTP in every dialect."""

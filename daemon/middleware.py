@@ -1,0 +1,72 @@
+"""What every request passes: Host and Origin checks, and errors to answers. The daemon's one `except Exception`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from ..core.address import Address
+from ..core.errors import CorralError, Forbidden, Internal, InvalidRequest
+from .origins import OriginRules, host_allowed, is_local, is_own_origin
+from .streaming import error_response
+
+log = logging.getLogger(__name__)
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Errors of ours become answers with their status; anything else is a fault of ours, logged and not shown."""
+    try:
+        return await handler(request)
+    except CorralError as error:
+        return error_response(error)
+    except web.HTTPRequestEntityTooLarge as error:
+        return error_response(InvalidRequest(f"the body is too large: {error.text}"))
+    except web.HTTPException:
+        raise
+    except ConnectionResetError:
+        # The client left while its answer was being written.
+        raise
+    except Exception:
+        log.exception("fault while answering %s %s", request.method, request.path)
+        return error_response(Internal("internal error; the daemon's log says more"))
+
+
+class StrangerCheck:
+    """Turns away browsers' requests from pages that were not allowed. Its `check` is the middleware."""
+
+    def __init__(self, rules: OriginRules, listen: Address) -> None:
+        self._rules = rules
+        self._listen = listen
+
+    def middleware(self) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+        """The check in the form that aiohttp takes."""
+
+        @web.middleware
+        async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if is_local(request):
+                return await handler(request)
+            if not host_allowed(request.headers.get("Host", ""), self._listen):
+                return web.Response(status=403)
+            origin = request.headers.get("Origin", "")
+            if not origin or is_own_origin(origin, request.headers.get("Host", "")):
+                return web.Response(status=204) if request.method == "OPTIONS" else await handler(request)
+            if not self._rules.allows(origin):
+                raise Forbidden(f"origin {origin[:80]} is not allowed: add it to CORRAL_ORIGINS and restart the daemon")
+            return await self._with_cors(request, handler, origin)
+
+        return check
+
+    async def _with_cors(self, request: web.Request, handler: Handler, origin: str) -> web.StreamResponse:
+        if request.method == "OPTIONS":
+            return web.Response(status=204, headers=self._rules.headers(origin, preflight=True))
+        request["cors"] = self._rules.headers(origin, preflight=False)
+        return await handler(request)
+
+
+async def add_cors(request: web.Request, response: web.StreamResponse) -> None:
+    """Put the CORS headers on an answer, streamed ones too, just before it starts."""
+    response.headers.update(request.get("cors", {}))

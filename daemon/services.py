@@ -1,0 +1,27 @@
+"""What handlers need, made once by the daemon and handed to the app under one typed key."""
+
+from __future__ import annotations
+
+import aiohttp
+import msgspec
+from aiohttp import web
+
+from ..core.settings import Settings
+from ..modelfile.model import ModelResolver
+from ..registry.store import Store
+from .jobs import Jobs
+from .scheduler import Scheduler
+
+
+class Services(msgspec.Struct, frozen=True):
+    """The daemon's parts."""
+
+    settings: Settings
+    store: Store
+    resolver: ModelResolver
+    scheduler: Scheduler
+    jobs: Jobs
+    http: aiohttp.ClientSession
+
+
+SERVICES: web.AppKey[Services] = web.AppKey("services", Services)
