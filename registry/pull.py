@@ -17,13 +17,16 @@ from .digests import short_digest
 from .disk import disk_errors, write_atomically
 from .sources.source import RemoteFile
 from .store import Store
-from .transfer import discard, download
+from .transfer import Retry, discard, download
 
 # An index's wheel is not trusted to unpack into an endless file: no model is larger than this.
 MAX_MEMBER_BYTES = 1 << 42
+DEFAULT_RETRY = Retry()
 
 
-async def fetch_file(http: aiohttp.ClientSession, store: Store, file: RemoteFile, report: Report) -> dict[str, str]:
+async def fetch_file(
+    http: aiohttp.ClientSession, store: Store, file: RemoteFile, report: Report, retry: Retry = DEFAULT_RETRY
+) -> dict[str, str]:
     """Bring one file into the store.
 
     Returns {file name: digest} of the blobs it gave, one unless it is an archive.
@@ -37,7 +40,11 @@ async def fetch_file(http: aiohttp.ClientSession, store: Store, file: RemoteFile
     if known:
         report(Progress(status, digest, file.size, file.size))
         return known
-    path = await download(http, file, store.layout, lambda done, total: report(Progress(status, digest, total, done)))
+
+    def advance(completed: int, total: int) -> None:
+        report(Progress(status, digest, total, completed))
+
+    path = await download(http, file, store.layout, advance, retry)
     report(Progress("verifying sha256 digest"))
     members = await asyncio.to_thread(_unpack, store, file, path, report)
     await asyncio.to_thread(discard, store.layout, file)

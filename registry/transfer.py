@@ -19,7 +19,6 @@ from .sources.source import RemoteFile
 
 log = logging.getLogger(__name__)
 
-MAX_TRIES = 6
 STALL_SECONDS = 30.0
 # Answers that may be different the next time they are asked for.
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -31,6 +30,14 @@ class _Interrupted(Exception):
     """The connection broke or stalled; what has arrived is kept."""
 
 
+class Retry(msgspec.Struct, frozen=True):
+    """How often a download is tried again without progress, and the first wait in seconds; each wait doubles."""
+
+    max_tries: int = 6
+    wait_seconds: float = 0.5
+    max_wait_seconds: float = 8.0
+
+
 class Journal(msgspec.Struct, frozen=True):
     """What a part file is of. A part whose journal names other bytes is started again."""
 
@@ -39,11 +46,13 @@ class Journal(msgspec.Struct, frozen=True):
     size: int
 
 
-async def download(http: aiohttp.ClientSession, file: RemoteFile, layout: Layout, advance: Advance) -> Path:
+async def download(
+    http: aiohttp.ClientSession, file: RemoteFile, layout: Layout, advance: Advance, retry: Retry
+) -> Path:
     """Fetch a file, checked against its SHA-256; `advance` gets (completed, total) in bytes and never runs backwards.
 
     Returns the path of the whole file in the transfers folder; the caller moves or removes it.
-    Errors: SourceFailed after MAX_TRIES tries without progress; DigestMismatch (the bytes are thrown away then).
+    Errors: SourceFailed after too many tries without progress; DigestMismatch (the bytes are thrown away then).
     """
     assert file.url and file.sha256, "sources give url and sha256 for remote files"
     part = layout.transfer(file.sha256, ".part")
@@ -58,10 +67,10 @@ async def download(http: aiohttp.ClientSession, file: RemoteFile, layout: Layout
         except _Interrupted as error:
             after = part.stat().st_size if part.exists() else 0
             tries = 1 if after > before else tries + 1
-            if tries >= MAX_TRIES:
+            if tries >= retry.max_tries:
                 raise SourceFailed(f"{file.name}: {error}; what has arrived is kept, pull again to go on") from error
             log.info("download of %s interrupted at %d bytes (%s), try %d", file.name, after, error, tries)
-            await asyncio.sleep(min(0.25 * 2**tries, 8.0))
+            await asyncio.sleep(min(retry.wait_seconds * 2 ** (tries - 1), retry.max_wait_seconds))
     await asyncio.to_thread(_check, part, file, layout)
     return part
 
