@@ -19,6 +19,7 @@ from ..core.types import GenerateRequest, LoadSpec
 from ..core.wire import (
     Abort,
     Emit,
+    Faulted,
     FrameSplitter,
     Generate,
     Load,
@@ -203,6 +204,8 @@ class RunnerHandle:
             case Emit(events):
                 for request_id, event in events:
                     self._deliver(request_id, event)
+            case Faulted():
+                self.is_alive = False
             case LoadProgress(fraction):
                 self._on_progress(fraction)
             case Loaded():

@@ -19,6 +19,7 @@ from ..core.types import GenerateRequest, LoadSpec
 from ..core.wire import (
     Abort,
     Emit,
+    Faulted,
     FrameSplitter,
     Generate,
     Load,
@@ -97,6 +98,7 @@ class Runner:
             # A native fault leaves the engine in no known state: say so to everyone, then let the daemon start afresh.
             traceback.print_exc()
             failed = Failed("internal", "the engine failed; the model is loaded again at the next request")
+            self._send(Faulted())
             self._send(Emit(pipeline.fail_all(failed)))
             os._exit(1)
 

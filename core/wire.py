@@ -61,8 +61,12 @@ class Emit(msgspec.Struct, frozen=True, tag="emit"):
     events: list[tuple[int, Event]]
 
 
+class Faulted(msgspec.Struct, frozen=True, tag="faulted"):
+    """The engine cannot go on and the process is about to end: send nothing more. Its requests end by Emit."""
+
+
 ToRunner = Load | Generate | Abort | Shutdown
-ToDaemon = LoadProgress | Loaded | LoadRefused | Emit
+ToDaemon = LoadProgress | Loaded | LoadRefused | Emit | Faulted
 
 _encoder = msgspec.msgpack.Encoder()
 to_runner_decoder: msgspec.msgpack.Decoder[ToRunner] = msgspec.msgpack.Decoder(ToRunner)

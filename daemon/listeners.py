@@ -46,22 +46,26 @@ class UnixListener:
             self._lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self.close()
+            self._unlock()
             raise StoreFailed("a Corral daemon is already running on this socket") from None
         except OSError as error:
             raise StoreFailed(f"the socket cannot be made: {error.strerror}; set CORRAL_SOCKET elsewhere") from None
         if self._path.exists():
             if _answers(self._path):
-                self.close()
+                self._unlock()
                 raise StoreFailed("another program answers on this socket: stop it, or set CORRAL_SOCKET elsewhere")
             self._path.unlink()
         return self._bind()
 
     def close(self) -> None:
-        """Remove the socket and give the lock back."""
+        """Remove the socket, if it is ours, and give the lock back."""
         if self._lock is not None:
             with contextlib.suppress(FileNotFoundError):
                 self._path.unlink()
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from ..core.address import Address
 from ..core.errors import CorralError, Forbidden, Internal, InvalidRequest
@@ -13,6 +14,7 @@ from .origins import OriginRules, host_allowed, is_local, is_own_origin
 from .streaming import error_response
 
 log = logging.getLogger(__name__)
+_CORS: web.RequestKey[dict[str, str]] = web.RequestKey("cors", dict)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -42,7 +44,7 @@ class StrangerCheck:
         self._rules = rules
         self._listen = listen
 
-    def middleware(self) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+    def middleware(self) -> Middleware:
         """The check in the form that aiohttp takes."""
 
         @web.middleware
@@ -63,10 +65,10 @@ class StrangerCheck:
     async def _with_cors(self, request: web.Request, handler: Handler, origin: str) -> web.StreamResponse:
         if request.method == "OPTIONS":
             return web.Response(status=204, headers=self._rules.headers(origin, preflight=True))
-        request["cors"] = self._rules.headers(origin, preflight=False)
+        request[_CORS] = self._rules.headers(origin, preflight=False)
         return await handler(request)
 
 
 async def add_cors(request: web.Request, response: web.StreamResponse) -> None:
     """Put the CORS headers on an answer, streamed ones too, just before it starts."""
-    response.headers.update(request.get("cors", {}))
+    response.headers.update(request.get(_CORS, {}))

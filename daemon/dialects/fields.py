@@ -48,7 +48,8 @@ class Fields:
 
     def text(self, *names: str) -> str | None:
         """A string under the first of the names that is there."""
-        return self._get(names, str, "a string")
+        value: str | None = self._get(names, str, "a string")
+        return value
 
     def flag(self, name: str, default: bool) -> bool:
         """A boolean."""
@@ -61,7 +62,8 @@ class Fields:
 
     def items(self, name: str) -> list[Any] | None:
         """A list."""
-        return self._get((name,), list, "a list")
+        value: list[Any] | None = self._get((name,), list, "a list")
+        return value
 
     def objects(self, name: str) -> list[dict[str, Any]]:
         """A list of objects; [] when absent."""
