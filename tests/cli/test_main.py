@@ -98,4 +98,4 @@ def test_output_ends_quietly_when_the_reader_is_gone(spawn_corral, daemon) -> No
         os.close(write_end)
         _, err = process.communicate(timeout=20)
     assert err == b""
-    assert process.returncode == 0
+    assert process.returncode == 1
