@@ -71,7 +71,7 @@ def test_greedy_tokens_are_those_of_the_high_level_binding(engine: LlamaCppEngin
 
 def test_batched_sequences_do_not_see_each_other(engine: LlamaCppEngine) -> None:
     words = ["Paris", "Berlin", "Tokyo", "Cairo"]
-    texts = [f" {word}" * 20 for word in words]
+    texts = ["".join(f"The word is {word}. " for _ in range(3)) + "The word is" for word in words]
     outputs = run(engine, *(make_request(engine, number, text) for number, text in enumerate(texts)))
     for number, word in enumerate(words):
         text = b"".join(engine.tokenizer.piece(entry.token) for entry in outputs[number] if entry.token is not None)
