@@ -94,7 +94,8 @@ class Creator:
             gguf = self._resolver.header(digest)
         except InvalidGGUF as error:
             raise InvalidGGUF(f"files: {file_name}: {error.message}") from None
-        if int(gguf.metadata.get(_SHARD_COUNT, 0) or 0) > 1:
+        num_shards = gguf.metadata.get(_SHARD_COUNT)
+        if isinstance(num_shards, int) and num_shards > 1:
             raise Unsupported(f"files: {file_name} is one of several shards: this version takes single GGUF files only")
         return gguf
 

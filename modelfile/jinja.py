@@ -1,6 +1,6 @@
 """Chat templates in Jinja, as models carry them: rendered the way transformers does, in a sandbox, with bounded work.
 
-Nothing of a template is evaluated while it is compiled, so that `create` can check one that was not written in good faith."""
+Nothing of a template is evaluated while it is compiled: `create` can check one that was not written in good faith."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import jinja2
 from jinja2 import nodes
+from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension
 from jinja2.meta import TrackingCodeGenerator
 from jinja2.parser import Parser
@@ -20,15 +21,17 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from ..core.errors import InvalidTemplate
-from ..core.types import Message, Text, Thinking, ToolCall, ToolResult
+from ..core.types import Message, Thinking, ToolCall, ToolResult
 
 _MAX_SOURCE_CHARS = 1 << 20
 _MAX_OUTPUT_CHARS = 64 << 20
 _MAX_ITEMS = 1 << 20  # of a list that a template makes
 _MAX_NUMBER_BITS = 1024
-# Loop passes and calls in one rendering. A conversation of thousands of messages takes some ten thousand.
+# Work of one rendering: passes of loops, and calls, which take longer. A conversation of thousands of messages takes
+# some hundred thousand; the limit is reached within seconds.
 _MAX_STEPS = 1 << 22
-_FILE = "<template>"  # what jinja calls a template that has no file
+_STEPS_OF_CALL = 8
+_MAX_SHOWN_CHARS = 500  # of what a template says in an error
 # What faulty templates and values raise beside jinja's own errors. RecursionError is a RuntimeError.
 _FAULTS = (
     jinja2.TemplateError,
@@ -117,7 +120,7 @@ class _Context(Context):
         """Errors: TemplateRuntimeError when a rendering does more than any prompt needs."""
         self._steps[0] += count
         if self._steps[0] > _MAX_STEPS:
-            raise jinja2.TemplateRuntimeError(f"it loops and calls more than {_MAX_STEPS} times")
+            raise jinja2.TemplateRuntimeError("it loops or calls more often than any prompt needs")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -139,12 +142,16 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.filters[_JOINED] = _joined
         self.globals["raise_exception"] = _raise_exception
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, B902
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Call from a template; the names keep out of the way of keyword arguments."""
-        _step(__context, 1)
+        _step(__context, _STEPS_OF_CALL)
         if isinstance(__obj, LoopContext) and args:
             args = (_counted(__context, args[0]), *args[1:])
         return super().call(__context, __obj, *args, **kwargs)
+
+    def unsafe_undefined(self, obj: Any, attribute: str) -> jinja2.Undefined:
+        """Refuse at once what jinja would print as nothing."""
+        raise SecurityError(f"access to attribute '{attribute}' of a {type(obj).__name__} is not allowed")
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Operators whose result can be out of all proportion to the template."""
@@ -181,7 +188,7 @@ class _Bounder(NodeTransformer):
 _COUNTED, _JOINED = "counted loop", "joined text"
 
 
-def _filtered(node: nodes.Expr, name: str) -> nodes.Filter:
+def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 
@@ -258,7 +265,12 @@ def _raise_exception(message: Any = "it refuses these messages") -> NoReturn:
 def _parse(environment: jinja2.Environment, source: str) -> nodes.Template:
     if len(source) > _MAX_SOURCE_CHARS:
         raise ValueError(f"{len(source)} characters are too many (at most {_MAX_SOURCE_CHARS})")
-    return environment.parse(source)
+    tree = environment.parse(source)
+    modifier = tree.find(nodes.EvalContextModifier)
+    if modifier is not None:
+        # Its arguments would be evaluated at once, and prompts are not HTML.
+        raise jinja2.TemplateSyntaxError("autoescape has no place in a chat template", modifier.lineno)
+    return tree
 
 
 def _message_dicts(message: Message) -> Iterator[dict[str, Any]]:
@@ -288,15 +300,16 @@ def _invalid(error: BaseException) -> InvalidTemplate:
     place = f", line {line}" if line else ""
     if isinstance(error, RecursionError):
         return InvalidTemplate(f"chat template{place}: it is nested, or calls itself, too deeply")
-    message = error.message if isinstance(error, jinja2.TemplateSyntaxError) else str(error)
-    return InvalidTemplate(f"chat template{place}: {message or type(error).__name__}")
+    message = (isinstance(error, jinja2.TemplateSyntaxError) and error.message) or str(error)
+    return InvalidTemplate(f"chat template{place}: {message[:_MAX_SHOWN_CHARS] or type(error).__name__}")
 
 
 def _template_line(traceback: TracebackType | None) -> int | None:
-    """The line of the template that an error came from: jinja's own frames name no line of ours."""
-    line = None
+    """The innermost line of the template that an error came from; frames know lines of jinja's generated code only."""
+    line: int | None = None
     while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == _FILE:
-            line = traceback.tb_lineno
+        template = traceback.tb_frame.f_globals.get("__jinja_template__")
+        if isinstance(template, jinja2.Template):
+            line = template.get_corresponding_lineno(traceback.tb_lineno)
         traceback = traceback.tb_next
     return line
