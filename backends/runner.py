@@ -32,6 +32,7 @@ from ..core.wire import (
     encode_frame,
     to_runner_decoder,
 )
+from .outbox import Outbox
 from .pipeline import Pipeline
 from .prompt import PreparedPrompt
 from .protocol import Engine
@@ -87,19 +88,19 @@ class Runner:
             self._send(Emit([(request.id, Failed(error.code, error.message))]))
 
     def _run(self, engine: Engine, pipeline: Pipeline) -> None:
+        outbox = Outbox(self._send)
         try:
             while True:
                 events = self._take_work(pipeline, wait=not engine.has_work)
                 if engine.has_work:
                     events += pipeline.absorb(engine.step())
-                if events:
-                    self._send(Emit(events))
+                outbox.add(events)
         except Exception:  # noqa: BLE001 - the runner loop is one of the three places
             # A native fault leaves the engine in no known state: say so to everyone, then let the daemon start afresh.
             traceback.print_exc()
             failed = Failed("internal", "the engine failed; the model is loaded again at the next request")
             self._send(Faulted())
-            self._send(Emit(pipeline.fail_all(failed)))
+            outbox.add(pipeline.fail_all(failed))
             os._exit(1)
 
     def _take_work(self, pipeline: Pipeline, wait: bool) -> list[tuple[int, Event]]:
