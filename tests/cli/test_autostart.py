@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli_server import ScriptedDaemon
-from corral.cli.autostart import START_SECONDS, Starter, connect
+from corral.cli.autostart import START_SECONDS, Starter, connect, spawn_daemon
 from corral.cli.connection import Unreachable
 from corral.core.settings import Settings, load_settings
 
@@ -148,3 +148,12 @@ def test_long_socket_path_is_an_error_that_says_so(settings, tmp_path, monkeypat
     monkeypatch.setenv("CORRAL_SOCKET", str(tmp_path / ("x" * 120)))
     with pytest.raises(Unreachable, match="too long for a socket: set CORRAL_SOCKET"):
         connect(load_settings(), True, _starter(_refuse, tmp_path / "log"))
+
+
+def test_spawned_daemon_is_detached_and_writes_to_the_log(environment, tmp_path, monkeypatch) -> None:
+    # A wrong setting ends it before it does anything, which is all that is wanted here.
+    monkeypatch.setenv("CORRAL_MAX_QUEUE", "many")
+    log = tmp_path / "folder" / "daemon.log"
+    child = spawn_daemon(log)
+    assert child.wait(timeout=20) == 1
+    assert log.read_text().startswith("Error: setting max_queue (CORRAL_MAX_QUEUE)")

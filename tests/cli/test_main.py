@@ -10,7 +10,7 @@ import pytest
 from cli_server import Status
 from corral import __version__
 from corral.cli.commands import COMMANDS
-from corral.cli.main import corral as group
+from corral.cli.main import cli
 
 _HEAVY = ("aiohttp", "torch", "llama_cpp", "rich", "prompt_toolkit", "corral.core.settings", "http.client")
 
@@ -29,7 +29,7 @@ print([name for name in {_HEAVY!r} if name in sys.modules], code)
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_row_of_the_table_leads_to_a_command(name: str) -> None:
-    command = group.get_command(None, name)
+    command = cli.get_command(None, name)
     takes_no_start = any("--no-start" in parameter.opts for parameter in command.params)
     assert takes_no_start == (name != "serve")
 

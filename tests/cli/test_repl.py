@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pty
@@ -17,7 +18,7 @@ from cli_server import ScriptedDaemon, Status
 from corral.cli.chat import ChatSession
 from corral.cli.client import Client
 from corral.cli.repl import EXIT_HINT, Repl
-from corral.cli.repl_commands import COMMANDS, SET, SHOW
+from corral.cli.repl_commands import COMMANDS, SET, SHOW, run_command
 from corral.core.errors import CorralError
 
 LOADED = {"done": True, "done_reason": "load", "message": {"role": "assistant", "content": ""}}
@@ -166,10 +167,10 @@ def test_thinking_is_part_of_the_history(chat, daemon) -> None:
 def test_warnings_and_statistics_follow_an_answer(chat, daemon) -> None:
     final = {"warnings": ["oldest message was dropped"], "eval_count": 2, "eval_duration": 1_000_000_000}
     daemon.on("POST", "/api/chat", LOADED, _reply("Hello", **final))
-    assert "warning: oldest message was dropped\neval count:           2 token(s)\n" in _written(
-        chat("/set verbose", "hi")
-    )
-    assert "eval count" not in _written(chat("/set quiet", "hi", verbose=True))
+    text = _written(chat("/set verbose", "hi", "/set quiet", "and?"))
+    statistics = "warning: oldest message was dropped\neval count:           2 token(s)\n"
+    assert text.count(statistics) == 1
+    assert text.count("warning: ") == 2
 
 
 def test_parameters_are_typed_and_sent(chat, daemon) -> None:
@@ -203,8 +204,10 @@ def test_format_is_set_and_unset(chat, daemon) -> None:
 
 
 def test_history_file_is_switched(chat) -> None:
-    assert chat("/set nohistory").terminal.keep_history is False
-    assert chat("/set nohistory", "/set history").terminal.keep_history is True
+    repl = chat("/set nohistory")
+    assert repl.terminal.keep_history is False
+    run_command(repl, "/set history")
+    assert repl.terminal.keep_history is True
 
 
 def test_help_names_every_command(chat) -> None:
@@ -281,14 +284,19 @@ def test_chat_works_on_a_real_terminal(chat, daemon, environment, tmp_path) -> N
     master, slave = pty.openpty()
     terminal = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "corral", "run", "m"]
-    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=terminal) as process:
+    with (
+        subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=terminal) as process,
+        contextlib.ExitStack() as at_failure,
+    ):
+        at_failure.callback(process.kill)
         os.close(slave)
-        _read_until(master, b">>> ")
+        _read_until(master, b">>>")
         os.write(master, b"dropped\x03\x1b[200~two\nlines\x1b[201~\r")
         seen = _read_until(master, rb"Hello")
-        seen = _read_until(master, rb"(?s)Hello.*>>> ", seen)
+        seen = _read_until(master, rb"(?s)Hello.*>>>", seen)
         os.write(master, b"/bye\r")
         assert process.wait(timeout=20) == 0
+        at_failure.pop_all()
     os.close(master)
     assert daemon.sent("/api/chat")[1]["messages"] == [{"role": "user", "content": "two\nlines"}]
     history = tmp_path / "state" / "corral" / "history"
