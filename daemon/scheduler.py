@@ -91,26 +91,29 @@ class Scheduler:
 
     async def _admit(self, model: Model, want: LoadOptions, keep_alive: float | None) -> Instance:
         """An instance of these weights, new or running, with the request counted in. Errors: QueueFull."""
-        limit = self._settings.max_queue
-        if self._num_pending > limit:
+        if self._num_pending > self._settings.max_queue:
             raise self._full(model, self._num_pending)
         self._num_pending += 1
         try:
-            while True:
-                instance = self._instances.get(model.weights)
-                if instance is None:
-                    if not await self._make_room():
-                        continue
-                    instance = self._start(model, want, keep_alive)
-                elif not instance.is_usable:
-                    await self._retire(instance)
-                    continue
-                if instance.num_leases >= limit + instance.num_parallel:
-                    raise self._full(model, instance.num_leases - instance.num_parallel)
-                instance.enter()
-                return instance
+            instance = await self._find_usable(model, want, keep_alive)
         finally:
             self._num_pending -= 1
+        # Nothing is awaited between the two, so nobody can retire the instance in between.
+        if instance.num_leases >= self._settings.max_queue + instance.num_parallel:
+            raise self._full(model, instance.num_leases - instance.num_parallel)
+        instance.enter()
+        return instance
+
+    async def _find_usable(self, model: Model, want: LoadOptions, keep_alive: float | None) -> Instance:
+        while True:
+            instance = self._instances.get(model.weights)
+            if instance is None:
+                if await self._make_room():
+                    return self._start(model, want, keep_alive)
+            elif instance.is_usable:
+                return instance
+            else:
+                await self._retire(instance)
 
     def _start(self, model: Model, want: LoadOptions, keep_alive: float | None) -> Instance:
         clipped = self._clip(model, want)

@@ -48,7 +48,8 @@ class Creator:
     def create(self, spec: CreateSpec, base: Model | None) -> list[str]:
         """Install a model. Its old version stays until the new one is whole.
 
-        Returns warnings. Errors: InvalidRequest and its kinds for what cannot be used; StoreFailed when the disk refuses.
+        Returns warnings.
+        Errors: InvalidRequest and its kinds for what cannot be used; StoreFailed when the disk refuses.
         """
         parameters, warnings = check_parameters(spec.parameters)
         check_messages(spec.messages)
