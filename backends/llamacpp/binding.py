@@ -193,7 +193,7 @@ class Context:
         params.n_batch = params.n_ubatch = options.num_batch or 512
         params.n_seq_max = num_parallel
         params.n_threads = params.n_threads_batch = num_threads
-        params.kv_unified = True
+        params.kv_unified = False
         params.no_perf = True
         params.type_k = params.type_v = KV_TYPES[options.kv_cache_type or "f16"]
         if options.flash_attention is not None:
