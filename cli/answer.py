@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import Any, TextIO
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, TextIO
 
 from .formats import format_duration
+
+if TYPE_CHECKING:
+    from .wrap import WordWrapper
 
 Lines = Generator[dict[str, Any], None, None]
 
@@ -16,13 +20,17 @@ _THINKING_START, _THINKING_END = "Thinking...\n", "\n...done thinking.\n\n"
 
 
 class AnswerPrinter:
-    """Writes answer text to `out` and thinking to `notes`. `text` and `thinking` hold what has come so far."""
+    """Writes answer text to `out` and thinking to `notes`. `text` and `thinking` hold what has come so far.
 
-    def __init__(self, out: TextIO, notes: TextIO) -> None:
+    With `wraps` words stay whole on a terminal; a pipe always gets the text as it is.
+    """
+
+    def __init__(self, out: TextIO, notes: TextIO, wraps: bool = True) -> None:
         self._out = out
         self._notes = notes
         self._held_newlines = ""
         self._is_thinking = False
+        self._wrapper = _make_wrapper() if wraps and out.isatty() else None
         self.text = ""
         self.thinking = ""
 
@@ -45,7 +53,7 @@ class AnswerPrinter:
     def _end(self) -> None:
         self._stop_thinking()
         if self.text:
-            self._write(self._out, "\n")
+            self._write(self._out, (self._wrapper.flush() if self._wrapper else "") + "\n")
 
     def _say(self, text: str) -> None:
         if not text:
@@ -55,7 +63,7 @@ class AnswerPrinter:
         # Newlines wait for the text after them, so that an answer ends in exactly one.
         body = (self._held_newlines + text).rstrip("\n")
         self._held_newlines = (self._held_newlines + text)[len(body) :]
-        self._write(self._out, body)
+        self._write(self._out, self._wrapper.feed(body) if self._wrapper else body)
 
     def _think(self, text: str) -> None:
         if not text:
@@ -92,6 +100,12 @@ def format_statistics(final: dict[str, Any]) -> str:
         if count and duration_ns:
             rows.append((f"{name} rate:", f"{count / duration_ns * 1e9:.2f} tokens/s"))
     return "".join(f"{label:<21} {value}\n" for label, value in rows)
+
+
+def _make_wrapper() -> WordWrapper:
+    from .wrap import WordWrapper  # here: only a terminal needs it
+
+    return WordWrapper(lambda: get_terminal_size().columns)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+_DIGEST = re.compile(r"sha256:([0-9a-f]{12})[0-9a-f]{52}")
 
 
 class ProgressPrinter(Protocol):
@@ -56,31 +60,51 @@ class PlainProgress:
 
 
 class BarProgress:
-    """A bar for each transfer, a line for each other step."""
+    """Lines and bars in the order of the steps: bars that are done stay where they are."""
 
     def __init__(self, console: Console) -> None:
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        self._progress = Progress(*columns, console=console)
-        self._progress.start()
-        self._tasks: dict[str, Any] = {}
+        self._console = console
+        self._bars: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
         self._last_status = ""
 
     def update(self, line: dict[str, Any]) -> None:
         """Move the step's bar, or print its line."""
-        status, total = str(line.get("status", "")), int(line.get("total") or 0)
+        # A whole digest says no more to a person than its start, and does not fit on a line.
+        status = _DIGEST.sub(r"\1", str(line.get("status", "")))
+        total = int(line.get("total") or 0)
         if total > 0:
-            if status not in self._tasks:
-                self._tasks[status] = self._progress.add_task(status, total=total)
-            self._progress.update(self._tasks[status], total=total, completed=int(line.get("completed") or 0))
+            self._move(status, int(line.get("completed") or 0), total)
         elif status and status != self._last_status:
-            self._progress.console.print(status, markup=False, highlight=False)
+            self.close()
+            self._console.print(status, markup=False, highlight=False)
         self._last_status = status
 
     def close(self) -> None:
-        """Give the terminal back."""
-        self._progress.stop()
+        """Leave the bars as they are and give the terminal back."""
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+            self._tasks = {}
+
+    def _move(self, status: str, completed: int, total: int) -> None:
+        if self._bars is None:
+            self._bars = _make_bars(self._console)
+            self._bars.start()
+        if status not in self._tasks:
+            self._tasks[status] = self._bars.add_task(status, total=total)
+        self._bars.update(self._tasks[status], total=total, completed=completed)
+
+
+def _make_bars(console: Console) -> Progress:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.table import Column
+
+    # On a narrow terminal the name gives way, never the numbers.
+    name = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
+    numbers = DownloadColumn(table_column=Column(no_wrap=True, min_width=13))
+    speed = TransferSpeedColumn(table_column=Column(no_wrap=True, min_width=10))
+    return Progress(name, BarColumn(bar_width=20), numbers, speed, console=console)
 
 
 def open_progress(out: TextIO) -> ProgressPrinter:

@@ -34,10 +34,11 @@ class Terminal(Protocol):
 class Repl:
     """Runs one chat. Commands, in repl_commands, change its fields."""
 
-    def __init__(self, session: ChatSession, terminal: Terminal, verbose: bool = False) -> None:
+    def __init__(self, session: ChatSession, terminal: Terminal, verbose: bool = False, wraps: bool = True) -> None:
         self.session = session
         self.terminal = terminal
         self.verbose = verbose
+        self.wraps = wraps
         self.is_over = False
 
     def run(self) -> None:
@@ -87,7 +88,7 @@ class Repl:
             self.write(f"Error: {error.message}\n")
 
     def _answer(self, text: str) -> None:
-        printer = AnswerPrinter(self.terminal.out, self.terminal.out)
+        printer = AnswerPrinter(self.terminal.out, self.terminal.out, self.wraps)
         final: dict[str, Any] = {}
         try:
             final = printer.print(self.session.ask(text))

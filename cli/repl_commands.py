@@ -169,9 +169,13 @@ def _thinking(think: bool) -> Callable[[Repl, str], None]:
     return set_thinking
 
 
-def _accept(repl: Repl, text: str) -> None:
-    del text
-    repl.write("Lines are wrapped by the terminal; this changes nothing.\n")
+def _wrapping(wraps: bool) -> Callable[[Repl, str], None]:
+    def set_wrapping(repl: Repl, text: str) -> None:
+        del text
+        repl.wraps = wraps
+        repl.write(f"Set {'wordwrap' if wraps else 'nowordwrap'} mode.\n")
+
+    return set_wrapping
 
 
 def _show_info(repl: Repl, text: str) -> None:
@@ -214,8 +218,8 @@ SET: dict[str, ReplRow] = {
     "quiet": ReplRow(_verbosity(False), "", "Show no statistics"),
     "history": ReplRow(_history(True), "", "Keep what is typed for later chats"),
     "nohistory": ReplRow(_history(False), "", "Do not keep what is typed"),
-    "wordwrap": ReplRow(_accept, "", "Accepted, no effect"),
-    "nowordwrap": ReplRow(_accept, "", "Accepted, no effect"),
+    "wordwrap": ReplRow(_wrapping(True), "", "Keep words whole at the end of a line"),
+    "nowordwrap": ReplRow(_wrapping(False), "", "Leave lines to the terminal"),
     "format": ReplRow(_set_format, "json", "Have answers be JSON"),
     "noformat": ReplRow(_unset_format, "", "Have answers be free text"),
     "think": ReplRow(_thinking(True), "", "Have the model think first"),

@@ -26,9 +26,9 @@ from .pull import absolute_reference, pull_model
 @click.option("-o", "--option", "options", metavar="KEY=VALUE", multiple=True, help="A generation option; repeatable.")
 @click.option("--format", "answer_format", metavar="TEXT", help="json, or a JSON schema that the answer must fit.")
 @click.option("--think/--no-think", default=None, help="Have the model think first, or not.")
-@click.option("--nowordwrap", is_flag=True, expose_value=False, help="Accepted; lines are never wrapped.")
+@click.option("--nowordwrap", is_flag=True, help="Leave lines to the terminal.")
 @click.option("--insecure", is_flag=True, help="Use plain HTTP where the model has to be pulled.")
-def run(model: str, words: tuple[str, ...], verbose: bool, insecure: bool, **choices: Any) -> None:
+def run(model: str, words: tuple[str, ...], verbose: bool, nowordwrap: bool, insecure: bool, **choices: Any) -> None:
     """Answer PROMPT, or chat when there is none.
 
     Text on standard input joins the prompt. MODEL may be a source reference or a GGUF file: it is pulled first.
@@ -41,19 +41,19 @@ def run(model: str, words: tuple[str, ...], verbose: bool, insecure: bool, **cho
         model = pull_model(client, reference, insecure=insecure)
     try:
         if prompt is None:
-            _chat(client, model, fields, verbose)
+            _chat(client, model, fields, verbose, not nowordwrap)
         else:
-            answer_prompt(client, {"model": model, "prompt": prompt, **fields}, verbose)
+            answer_prompt(client, {"model": model, "prompt": prompt, **fields}, verbose, not nowordwrap)
     except Failure as error:
         raise explain_absence(client, model, error) from None
 
 
-def answer_prompt(client: Client, body: dict[str, Any], verbose: bool) -> None:
+def answer_prompt(client: Client, body: dict[str, Any], verbose: bool, wraps: bool) -> None:
     """Print the answer to standard output, warnings and statistics to standard error.
 
     Errors: Failure, Unreachable.
     """
-    printer = AnswerPrinter(sys.stdout, sys.stderr)
+    printer = AnswerPrinter(sys.stdout, sys.stderr, wraps)
     final = printer.print(client.stream("/api/generate", body))
     for warning in dict.fromkeys(final.get("warnings") or []):
         warn(warning)
@@ -71,12 +71,12 @@ def explain_absence(client: Client, model: str, error: Failure) -> CorralError:
     return Failure(error.code, f"model {model!r} is not installed:{hint} `corral pull {model}` would fetch it")
 
 
-def _chat(client: Client, model: str, fields: dict[str, Any], verbose: bool) -> None:
+def _chat(client: Client, model: str, fields: dict[str, Any], verbose: bool, wraps: bool) -> None:
     from ..chat import ChatSession
     from ..repl import Repl
     from ..terminal import PromptTerminal
 
-    Repl(ChatSession(client, model, **fields), PromptTerminal(), verbose).run()
+    Repl(ChatSession(client, model, **fields), PromptTerminal(), verbose, wraps).run()
 
 
 def _read_prompt(words: tuple[str, ...]) -> str | None:

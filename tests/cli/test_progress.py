@@ -56,6 +56,16 @@ def test_bars_show_statuses_as_they_are_on_a_terminal() -> None:
     assert "0.5/1.0 kB" in out.getvalue()
 
 
+def test_bars_stay_above_what_comes_after_them() -> None:
+    out = io.StringIO()
+    printer = BarProgress(Console(file=out, force_terminal=True, width=60, color_system=None))
+    printer.update(_transfer("pulling a", 1000))
+    printer.update({"status": f"creating new layer sha256:{'ab' * 32}"})
+    printer.close()
+    shown = out.getvalue()
+    assert shown.rindex("1.0/1.0 kB") < shown.index("creating new layer abababababab\n")
+
+
 @pytest.mark.parametrize(("term", "kind"), [("dumb", PlainProgress), ("xterm", BarProgress)])
 def test_terminal_gets_bars_unless_it_is_dumb(monkeypatch, term: str, kind: type) -> None:
     monkeypatch.setenv("TERM", term)
