@@ -165,7 +165,8 @@ class Scheduler:
             return True
         idle = [instance for instance in self._instances.values() if not instance.num_leases]
         if idle:
-            await self._retire(min(idle, key=lambda instance: instance.last_used))
+            # One whose runner has died goes first, then the one that nobody has used for longest.
+            await self._retire(min(idle, key=lambda instance: (instance.is_usable, instance.last_used)))
             return False
         waits = [asyncio.create_task(instance.idle.wait()) for instance in self._instances.values()]
         try:

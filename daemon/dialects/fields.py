@@ -30,7 +30,12 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 def _parse_leniently(data: bytes) -> Any:
     try:
-        return json.loads(data)
+        value = json.loads(data)
+        # Half of a surrogate pair is no text, and could not be sent on to a runner.
+        json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError:
+        raise InvalidRequest("invalid JSON: a string holds half of a surrogate pair") from None
     except json.JSONDecodeError as error:
         raise InvalidRequest(f"invalid JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except UnicodeDecodeError as error:
