@@ -6,7 +6,7 @@ from importlib import import_module
 
 from aiohttp import web
 
-from . import manage, transfers
+from . import manage, openai_models, transfers
 from .dialects import DIALECTS
 from .dialects.endpoint import Endpoint
 from .infer import Inference
@@ -31,6 +31,8 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/api/blobs", transfers.link_blob),
     ("POST", "/api/create", transfers.create),
     ("POST", "/api/pull", transfers.pull),
+    ("GET", "/v1/models", openai_models.list_models),
+    ("GET", "/v1/models/{name:.+}", openai_models.show_model),
 )
 
 

@@ -19,7 +19,7 @@ from .dialects.fields import parse_json
 from .instance import Lease
 from .resolution import Resolved, resolve
 from .services import SERVICES, Services
-from .streaming import body_response, open_stream
+from .streaming import body_response, error_response, open_stream
 
 
 class Inference:
@@ -29,7 +29,13 @@ class Inference:
         self._endpoint = endpoint
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
-        """One request. Errors that come before the first byte are raised; the middleware answers them."""
+        """One request. Errors that come before the first byte are answered in the dialect's own form."""
+        try:
+            return await self._infer(request)
+        except CorralError as error:
+            return error_response(error, self._endpoint.error(error))
+
+    async def _infer(self, request: web.Request) -> web.StreamResponse:
         started_ns = time.monotonic_ns()
         call = self._endpoint.parse(parse_json(await request.read()))
         encoder = self._endpoint.encoder(call)

@@ -24,9 +24,9 @@ def json_response(value: object, status: int = 200) -> web.Response:
     return body_response(msgspec.json.encode(value), status)
 
 
-def error_response(error: CorralError) -> web.Response:
-    """An error as the native API gives it."""
-    response = json_response({"error": error.message}, error.status)
+def error_response(error: CorralError, body: bytes | None = None) -> web.Response:
+    """An error with its status; `body` is what a dialect makes of it, the native form where none is given."""
+    response = body_response(body or msgspec.json.encode({"error": error.message}), error.status)
     if error.status == 503:
         response.headers["Retry-After"] = "1"
     return response

@@ -2,4 +2,5 @@
 
 DIALECTS: dict[str, str] = {
     "ollama": "corral.daemon.dialects.ollama:ENDPOINTS",
+    "openai": "corral.daemon.dialects.openai:ENDPOINTS",
 }

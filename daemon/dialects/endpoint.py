@@ -17,7 +17,7 @@ class Call(msgspec.Struct, frozen=True):
 
     `prompt` is None when the model is only to be loaded, or with keep_alive 0 unloaded. `system` replaces the model's
     own; `options` are typed, `keep_alive` is in seconds; None in both cases means what the model or daemon has.
-    `needs` names capabilities that the model must have.
+    `needs` names capabilities that the model must have. `include_usage` is for encoders whose streams count on request.
     """
 
     model: str
@@ -34,6 +34,7 @@ class Call(msgspec.Struct, frozen=True):
     render_only: bool = False
     needs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    include_usage: bool = False
 
 
 class Encoder(Protocol):
@@ -51,14 +52,15 @@ class Encoder(Protocol):
         ...
 
     def error(self, error: CorralError) -> bytes:
-        """An error, as body of an answer or as last line of a stream."""
+        """An error that ends a stream."""
         ...
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """A method and path, and how to read and answer there."""
+    """A method and path, and how to read and answer there. `error` prints what went wrong before the first byte."""
 
     method: str
     path: str
     parse: Callable[[dict[str, Any]], Call]
     encoder: Callable[[Call], Encoder]
+    error: Callable[[CorralError], bytes]

@@ -12,7 +12,7 @@ from ...core.options import check_options
 from ...core.types import ChatPrompt, Message, Part, Text, TextPrompt, ToolCall, ToolResult, text_message
 from .endpoint import Call, Endpoint
 from .fields import Fields
-from .ollama_encoder import ChatEncoder, GenerateEncoder
+from .ollama_encoder import ChatEncoder, GenerateEncoder, encode_error
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _THINK_LEVELS = ("high", "medium", "low", "max")
@@ -128,6 +128,6 @@ def _thinks(value: Any) -> bool:
 
 
 ENDPOINTS = (
-    Endpoint("POST", "/api/generate", parse_generate, GenerateEncoder),
-    Endpoint("POST", "/api/chat", parse_chat, ChatEncoder),
+    Endpoint("POST", "/api/generate", parse_generate, GenerateEncoder, encode_error),
+    Endpoint("POST", "/api/chat", parse_chat, ChatEncoder, encode_error),
 )

@@ -47,8 +47,8 @@ class GenerateEncoder:
         return msgspec.json.encode(self._head() | self._content(known) | self._tail(done) | _logprobs(known))
 
     def error(self, error: CorralError) -> bytes:
-        """An error object, with a line end so that it can close a stream."""
-        return msgspec.json.encode({"error": error.message}) + b"\n"
+        """The last line of a stream that failed."""
+        return encode_error(error) + b"\n"
 
     def _content(self, events: list[Event]) -> dict[str, Any]:
         thinking = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
@@ -79,6 +79,11 @@ class ChatEncoder(GenerateEncoder):
         content = super()._content(events)
         message = {"role": "assistant", "content": content.pop("response")}
         return {"message": message | content}
+
+
+def encode_error(error: CorralError) -> bytes:
+    """An error object."""
+    return msgspec.json.encode({"error": error.message})
 
 
 def _debug_info(event: Rendered) -> dict[str, Any]:
