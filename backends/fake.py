@@ -41,6 +41,10 @@ class ByteTokenizer:
         """The byte itself."""
         return b"" if token == _END else bytes([token])
 
+    def vocabulary(self) -> tuple[list[bytes], list[int]]:
+        """All bytes and the end."""
+        return [self.piece(token) for token in range(_END + 1)], [_END]
+
 
 class FakeEngine:
     """Runs scripts in place of a model. A window of 13 is refused, for tests of loads that fail."""
@@ -84,7 +88,7 @@ class FakeEngine:
         if num_tokens >= request.max_tokens:
             del self._running[request_id]
             return StepOutput(request_id, None, FinishReason.LENGTH)
-        token = next(script, _END)
+        token = _allowed(request, next(script, _END))
         self._running[request_id] = (request, script, num_tokens + 1)
         finish = FinishReason.STOP if token == _END else None
         if finish is None and num_tokens + 1 >= request.max_tokens:
@@ -92,6 +96,20 @@ class FakeEngine:
         if finish:
             del self._running[request_id]
         return StepOutput(request_id, token, finish, token == _END, -0.5, ((token, -0.5),))
+
+
+def _allowed(request: EngineRequest, token: int) -> int:
+    """The token of the script, or where a constraint forbids it, the first that is allowed."""
+    if request.constraint is None:
+        return token
+    import numpy as np  # here: scripts without constraints need none
+
+    logits = np.zeros(_END + 1, np.float32)
+    logits[token] = 1.0
+    request.constraint.restrict(logits)
+    chosen = int(logits.argmax())
+    request.constraint.accept(chosen)
+    return chosen
 
 
 def _script(request: EngineRequest) -> Iterator[int]:

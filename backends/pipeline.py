@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ..core.events import (
     Candidate,
@@ -20,7 +21,8 @@ from ..core.events import (
 )
 from ..core.types import GenerateRequest
 from .prompt import PreparedPrompt, PromptBuilder
-from .protocol import Engine, EngineRequest, StepOutput, Tokenizer
+from .protocol import Constraint, Engine, EngineRequest, StepOutput, Tokenizer
+from .structured import GrammarCompiler
 from .text import Detokenizer, StopMatcher
 
 # An answer without a limit ends after this many windows (contract section 4).
@@ -103,20 +105,32 @@ class Generation:
         )
 
 
+class PreparedRequest(NamedTuple):
+    """A request with all that was worked out beside the engine's thread."""
+
+    request: GenerateRequest
+    prompt: PreparedPrompt
+    constraint: Constraint | None
+
+
 class Pipeline:
     """All running requests of one engine. `prepare` runs on the socket's thread, the rest on the engine's."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._builder = PromptBuilder(engine.tokenizer, engine.info.chat_template)
+        self._grammars = GrammarCompiler(engine.tokenizer)
         self._running: dict[int, Generation] = {}
 
-    def prepare(self, request: GenerateRequest) -> PreparedPrompt:
-        """Prompt tokens for a request. Errors: ContextExceeded, InvalidTemplate."""
-        return self._builder.prepare(request.prompt, self._window(request), request.truncate)
+    def prepare(self, request: GenerateRequest) -> PreparedRequest:
+        """Prompt tokens and grammar of a request. Errors: ContextExceeded, InvalidTemplate, InvalidFormat."""
+        prompt = self._builder.prepare(request.prompt, self._window(request), request.truncate)
+        constraint = self._grammars.compile(request.format) if request.format else None
+        return PreparedRequest(request, prompt, constraint)
 
-    def start(self, request: GenerateRequest, prompt: PreparedPrompt) -> list[Event]:
+    def start(self, prepared: PreparedRequest) -> list[Event]:
         """Begin a generation. Returns the events of one that needs no engine."""
+        request, prompt = prepared.request, prepared.prompt
         if request.render_only:
             return [Rendered(prompt.text, len(prompt.tokens)), Done(FinishReason.STOP)]
         window = self._window(request)
@@ -132,6 +146,7 @@ class Pipeline:
                 window=window,
                 shift=request.shift,
                 top_logprobs=request.top_logprobs,
+                constraint=prepared.constraint,
             )
         )
         return []

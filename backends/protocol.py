@@ -6,12 +6,17 @@ One thread calls add, abort, step and close. `tokenizer` may be used from anothe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from ..core.events import FinishReason
 from ..core.types import LoadSpec, Sampling
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class EngineInfo(msgspec.Struct, frozen=True):
@@ -24,7 +29,20 @@ class EngineInfo(msgspec.Struct, frozen=True):
     chat_template: str | None
 
 
-class EngineRequest(msgspec.Struct, frozen=True):
+class Constraint(Protocol):
+    """Which tokens may come next in one answer. The engine asks before each choice and tells what was chosen."""
+
+    def restrict(self, logits: npt.NDArray[np.float32]) -> None:
+        """Set the logits, float32 of (vocabulary,), of tokens that may not come to minus infinity, in place."""
+        ...
+
+    def accept(self, token: int) -> None:
+        """Take note of the chosen token."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
     """One sequence to run. `tokens` is the whole prompt, at least one token and shorter than `window`.
 
     `max_tokens` bounds the answer. With `shift` a full window drops old tokens after `sampling.num_keep` and goes on.
@@ -38,6 +56,7 @@ class EngineRequest(msgspec.Struct, frozen=True):
     window: int
     shift: bool = True
     top_logprobs: int | None = None
+    constraint: Constraint | None = None
 
 
 class StepOutput(msgspec.Struct, frozen=True):
@@ -74,6 +93,10 @@ class Tokenizer(Protocol):
 
     def piece(self, token: int) -> bytes:
         """The bytes that a token adds to the text; b"" for control tokens."""
+        ...
+
+    def vocabulary(self) -> tuple[list[bytes], list[int]]:
+        """The bytes of every token, b"" for control tokens, and the tokens that end a generation."""
         ...
 
 

@@ -33,13 +33,12 @@ from ..core.wire import (
     to_runner_decoder,
 )
 from .outbox import Outbox
-from .pipeline import Pipeline
-from .prompt import PreparedPrompt
+from .pipeline import Pipeline, PreparedRequest
 from .protocol import Engine
 from .table import find_engine
 
 _RECEIVE_BYTES = 1 << 18
-Work = tuple[GenerateRequest, PreparedPrompt] | int
+Work = PreparedRequest | int
 
 
 class Runner:
@@ -83,7 +82,7 @@ class Runner:
     def _prepare(self, request: GenerateRequest) -> None:
         assert self._pipeline is not None, "the daemon sends requests after Loaded"
         try:
-            self._inbox.put((request, self._pipeline.prepare(request)))
+            self._inbox.put(self._pipeline.prepare(request))
         except CorralError as error:
             self._send(Emit([(request.id, Failed(error.code, error.message))]))
 
@@ -114,8 +113,7 @@ class Runner:
             if isinstance(work, int):
                 events += [(work, event) for event in pipeline.abort(work)]
             else:
-                request, prompt = work
-                events += [(request.id, event) for event in pipeline.start(request, prompt)]
+                events += [(work.request.id, event) for event in pipeline.start(work)]
 
     def _send(self, frame: ToDaemon) -> None:
         try:

@@ -7,6 +7,7 @@ CorralError
 │   ├── InvalidModelfile    grammar or value, with line and column
 │   ├── InvalidGGUF         a file that is not what it claims
 │   ├── InvalidTemplate     a chat template that cannot be parsed or run
+│   ├── InvalidFormat       a schema or grammar that cannot constrain an answer
 │   ├── Unsupported         the model or this version cannot do it
 │   └── ContextExceeded     the prompt does not fit the window
 ├── Forbidden               a stranger's Origin or Host, or a path over TCP
@@ -41,6 +42,7 @@ ERRORS: dict[str, ErrorRow] = {
     "invalid_modelfile": ErrorRow(400, False),
     "invalid_gguf": ErrorRow(400, False),
     "invalid_template": ErrorRow(400, False),
+    "invalid_format": ErrorRow(400, False),
     "unsupported": ErrorRow(400, False),
     "context_exceeded": ErrorRow(400, False),
     "forbidden": ErrorRow(403, False),
@@ -101,6 +103,10 @@ class InvalidGGUF(InvalidRequest):
 
 class InvalidTemplate(InvalidRequest):
     code = "invalid_template"
+
+
+class InvalidFormat(InvalidRequest):
+    code = "invalid_format"
 
 
 class Unsupported(InvalidRequest):

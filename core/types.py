@@ -113,6 +113,13 @@ class LoadSpec(msgspec.Struct, frozen=True):
     options: LoadOptions
 
 
+class OutputFormat(msgspec.Struct, frozen=True):
+    """What an answer must match. `kind` is json (any object), json_schema, regex or lark; `source` its text."""
+
+    kind: str
+    source: str = ""
+
+
 class GenerateRequest(msgspec.Struct, frozen=True):
     """One generation, resolved against its model. `window` caps prompt and answer, in tokens, below the loaded window.
 
@@ -126,5 +133,6 @@ class GenerateRequest(msgspec.Struct, frozen=True):
     truncate: bool = True
     shift: bool = True
     top_logprobs: int | None = None
+    format: OutputFormat | None = None
     want_context: bool = False
     render_only: bool = False

@@ -52,6 +52,7 @@ def resolve(call: Call, model: Model) -> Resolved:
         truncate=call.truncate,
         shift=call.shift,
         top_logprobs=call.top_logprobs,
+        format=call.format,
         want_context=call.want_context,
         render_only=call.render_only,
     )

@@ -30,3 +30,8 @@ class LlamaTokenizer:
         if token not in self._pieces:
             self._pieces[token] = self._model.piece(token)
         return self._pieces[token]
+
+    def vocabulary(self) -> tuple[list[bytes], list[int]]:
+        """The bytes of every token, and those that end a generation."""
+        tokens = range(self._model.num_vocab)
+        return [self._model.piece(token) for token in tokens], [token for token in tokens if self._model.is_end(token)]

@@ -9,7 +9,7 @@ import msgspec
 
 from ...core.errors import CorralError
 from ...core.events import Event
-from ...core.types import ChatPrompt, TextPrompt
+from ...core.types import ChatPrompt, OutputFormat, TextPrompt
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -30,6 +30,7 @@ class Call(msgspec.Struct, frozen=True):
     truncate: bool = True
     shift: bool = True
     top_logprobs: int | None = None
+    format: OutputFormat | None = None
     want_context: bool = False
     render_only: bool = False
     needs: tuple[str, ...] = ()

@@ -9,7 +9,17 @@ import msgspec
 from ...core.durations import parse_keep_alive
 from ...core.errors import InvalidRequest, Unsupported
 from ...core.options import check_options
-from ...core.types import ChatPrompt, Message, Part, Text, TextPrompt, ToolCall, ToolResult, text_message
+from ...core.types import (
+    ChatPrompt,
+    Message,
+    OutputFormat,
+    Part,
+    Text,
+    TextPrompt,
+    ToolCall,
+    ToolResult,
+    text_message,
+)
 from .endpoint import Call, Endpoint
 from .fields import Fields
 from .ollama_encoder import ChatEncoder, GenerateEncoder, encode_error
@@ -56,7 +66,6 @@ def parse_chat(body: dict[str, Any]) -> Call:
 
 def _shared(fields: Fields, verb: str) -> Call:
     options, warnings = check_options(fields.mapping("options"))
-    _check_format(fields)
     needs = ("thinking",) if _thinks(fields.raw("think")) else ()
     if fields.items("images"):
         needs = (*needs, "vision")
@@ -74,6 +83,7 @@ def _shared(fields: Fields, verb: str) -> Call:
         truncate=fields.flag("truncate", True),
         shift=fields.flag("shift", True),
         top_logprobs=top_logprobs if fields.flag("logprobs", False) else None,
+        format=_format(fields),
         render_only=fields.flag("_debug_render_only", False),
         needs=needs,
         warnings=tuple(warnings),
@@ -110,13 +120,15 @@ def _context(fields: Fields) -> tuple[int, ...]:
     return tuple(tokens)
 
 
-def _check_format(fields: Fields) -> None:
+def _format(fields: Fields) -> OutputFormat | None:
     value = fields.raw("format")
     if value is None or value == "":
-        return
-    if value != "json" and not isinstance(value, dict):
-        raise InvalidRequest(f'invalid format: give "json" or a JSON Schema object, not {repr(value)[:40]}')
-    raise Unsupported("format: this version cannot constrain an answer to JSON yet; leave the field out")
+        return None
+    if value == "json":
+        return OutputFormat("json")
+    if isinstance(value, dict):
+        return OutputFormat("json_schema", msgspec.json.encode(value).decode())
+    raise InvalidRequest(f'invalid format: give "json" or a JSON Schema object, not {repr(value)[:40]}')
 
 
 def _thinks(value: Any) -> bool:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
+
 from ...core.durations import parse_keep_alive
 from ...core.errors import InvalidRequest, Unsupported
 from ...core.options import OPTIONS, check_options
-from ...core.types import ChatPrompt, Message, Part, Text, ToolCall, ToolResult, text_message
+from ...core.types import ChatPrompt, Message, OutputFormat, Part, Text, ToolCall, ToolResult, text_message
 from .endpoint import Call, Endpoint
 from .fields import Fields
 from .openai_encoder import ChatCompletionEncoder, CompletionEncoder, encode_error
@@ -31,7 +33,6 @@ def parse_chat_completion(body: dict[str, Any]) -> Call:
     prompt = ChatPrompt(tuple(_message(index, message) for index, message in enumerate(messages)))
     top_logprobs = fields.number("top_logprobs", 0, _MAX_TOP_LOGPROBS) or 0
     wants_logprobs = fields.flag("logprobs", False)
-    _check_response_format(fields)
     return _call(fields, model, prompt, "chat", top_logprobs if wants_logprobs else None)
 
 
@@ -65,6 +66,7 @@ def _call(fields: Fields, model: str, prompt: ChatPrompt | None, verb: str, top_
         options=options,
         keep_alive=parse_keep_alive(fields.raw("keep_alive")),
         top_logprobs=top_logprobs,
+        format=_format(fields),
         needs=needs,
         warnings=tuple(warnings),
         include_usage=Fields(fields.mapping("stream_options"), "stream_options.").flag("include_usage", False),
@@ -136,13 +138,20 @@ def _tool_call(where: str, body: dict[str, Any]) -> ToolCall:
     return ToolCall(Fields(body, where).text("id") or "", function.text("name") or "", arguments)
 
 
-def _check_response_format(fields: Fields) -> None:
-    kind = Fields(fields.mapping("response_format"), "response_format.").text("type")
+def _format(fields: Fields) -> OutputFormat | None:
+    response_format = Fields(fields.mapping("response_format"), "response_format.")
+    kind = response_format.text("type")
     if kind in (None, "text"):
-        return
-    if kind not in ("json_object", "json_schema"):
+        return None
+    if kind == "json_object":
+        return OutputFormat("json")
+    if kind != "json_schema":
         raise InvalidRequest(f"response_format.type must be text, json_object or json_schema, not {kind[:40]!r}")
-    raise Unsupported("response_format: this version cannot constrain an answer to JSON yet; leave the field out")
+    holder = Fields(response_format.mapping("json_schema"), "response_format.json_schema.")
+    schema = holder.raw("schema")
+    if not isinstance(schema, dict):
+        raise InvalidRequest("response_format.json_schema.schema must be an object")
+    return OutputFormat("json_schema", msgspec.json.encode(schema).decode())
 
 
 def _thinks(fields: Fields) -> bool:

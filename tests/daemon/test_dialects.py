@@ -80,7 +80,6 @@ def test_nan_passes_to_the_check_of_its_option() -> None:
         ({"model": "m", "prompt": "x", "raw": True, "system": "s"}, "raw mode does not support"),
         ({"model": "m", "prompt": "x", "raw": True, "suffix": "s"}, "raw mode does not support suffix"),
         ({"model": "m", "format": 5}, "invalid format"),
-        ({"model": "m", "format": {"type": "object"}}, "cannot constrain an answer"),
         ({"model": "m", "think": "banana"}, "think must be true, false, high, medium, low, max, not 'banana'"),
         ({"model": "m", "think": 1}, "think must be"),
         ({"model": "m", "keep_alive": "5 m"}, "keep_alive '5 m' is not valid"),

@@ -298,3 +298,22 @@ async def test_slow_reader_loses_no_token_and_holds_nobody_up(daemon: RunningDae
         lines = [msgspec.json.decode(line) for line in (await response.read()).splitlines()]
     assert "".join(line["response"] for line in lines) == " ".join(str(number) for number in range(1, 5001))
     assert lines[-1]["eval_count"] == len(" ".join(str(number) for number in range(1, 5001))) + 1
+
+
+async def test_format_constrains_the_answer(daemon: RunningDaemon) -> None:
+    schema = {"enum": ["yes", "no"]}
+    for answer in (
+        (await generate(daemon, "say maybe", stream=False, format=schema))[1]["response"],
+        (await chat(daemon, "say maybe", stream=False, format=schema))[1]["message"]["content"],
+    ):
+        assert answer in ('"yes"', '"no"')
+    body = {"model": "fake", "messages": [{"role": "user", "content": "say maybe"}]}
+    wrapped = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": schema}}
+    _, whole = await daemon.post("/v1/chat/completions", body | {"response_format": wrapped})
+    assert whole["choices"][0]["message"]["content"] in ('"yes"', '"no"')
+
+
+async def test_unusable_schema_is_400_with_the_reason(daemon: RunningDaemon) -> None:
+    status, answer = await generate(daemon, "say x", format={"type": "foo"})
+    assert status == 400
+    assert "Invalid type: foo" in answer["error"]
