@@ -124,7 +124,7 @@ class Pipeline:
 
     def prepare(self, request: GenerateRequest) -> PreparedRequest:
         """Prompt tokens and grammar of a request. Errors: ContextExceeded, InvalidTemplate, InvalidFormat."""
-        prompt = self._builder.prepare(request.prompt, self._window(request), request.truncate)
+        prompt = self._builder.prepare(request.prompt, self._window(request), request.truncate, request.template)
         constraint = self._grammars.compile(request.format) if request.format else None
         return PreparedRequest(request, prompt, constraint)
 

@@ -12,12 +12,14 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.errors import ContextExceeded, InvalidRequest
-from ..core.types import ChatPrompt, Message, Part, Text, TextPrompt, ToolResult
+from ..core.types import ChatPrompt, InfillPrompt, Message, Part, Prompt, Text, TextPrompt, ToolResult
+from ..modelfile.gotemplate.prompt import GoPrompt
 from ..modelfile.jinja import ChatTemplate
 from .protocol import Tokenizer
 
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 _GUARDED = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
+_CACHED_TEMPLATES = 16
 _STRAY = re.compile(f"[{_OPEN}{_CLOSE}]")
 
 
@@ -35,47 +37,68 @@ class PromptBuilder:
     def __init__(self, tokenizer: Tokenizer, chat_template: str | None) -> None:
         self._tokenizer = tokenizer
         self._template = ChatTemplate(chat_template, tokenizer.bos_text, tokenizer.eos_text) if chat_template else None
+        self._go_templates: dict[str, GoPrompt] = {}
         texts = sorted(tokenizer.specials, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, texts))) if texts else None
 
-    def prepare(self, prompt: ChatPrompt | TextPrompt, window: int, truncate: bool) -> PreparedPrompt:
-        """Tokens for a prompt, fewer than `window` of them.
+    def prepare(self, prompt: Prompt, window: int, truncate: bool, template: str | None = None) -> PreparedPrompt:
+        """Tokens for a prompt, fewer than `window` of them. `template` is a Go template in place of the model's Jinja.
 
         Errors: ContextExceeded with both numbers; InvalidTemplate when the template refuses the messages.
         """
         if isinstance(prompt, TextPrompt):
             prepared = PreparedPrompt(self._encode(prompt.text, parse_special=True), prompt.text)
             return _fitting(prepared, window)
+        if isinstance(prompt, InfillPrompt):
+            return _fitting(self._render_infill(prompt, template), window)
         turns = _split_turns(prompt.messages)
-        prepared = self._render(prompt, prompt.messages)
+        prepared = self._render(prompt, prompt.messages, template)
         if len(prepared.tokens) < window or not truncate or len(turns) < 2:
             return _fitting(prepared, window)
-        return self._drop_turns(prompt, turns, window)
+        return self._drop_turns(prompt, turns, window, template)
 
-    def _drop_turns(self, prompt: ChatPrompt, turns: list[list[Message]], window: int) -> PreparedPrompt:
+    def _drop_turns(
+        self, prompt: ChatPrompt, turns: list[list[Message]], window: int, template: str | None
+    ) -> PreparedPrompt:
         """Drop as few of the oldest turns as makes the rest fit; system messages and the last turn stay."""
         low, high = 1, len(turns) - 1
         while low < high:
             middle = (low + high) // 2
-            if len(self._render(prompt, _without(turns, middle)).tokens) < window:
+            if len(self._render(prompt, _without(turns, middle), template).tokens) < window:
                 high = middle
             else:
                 low = middle + 1
         kept = _without(turns, low)
-        prepared = self._render(prompt, kept)
+        prepared = self._render(prompt, kept, template)
         return _fitting(msgspec.structs.replace(prepared, num_dropped=len(prompt.messages) - len(kept)), window)
 
-    def _render(self, prompt: ChatPrompt, messages: Sequence[Message]) -> PreparedPrompt:
+    def _render(self, prompt: ChatPrompt, messages: Sequence[Message], template: str | None) -> PreparedPrompt:
         guarded = [self._guard(message) for message in messages]
-        if self._template is None:
-            text = "\n\n".join(message.text for message in guarded)
-        else:
+        if template is not None:
+            text = self._go_template(template).render(guarded)
+        elif self._template is not None:
             text = self._template.render(guarded)
+        else:
+            text = "\n\n".join(message.text for message in guarded)
         tokens = self._encode_guarded(text)
         if prompt.context:
             prefix = self._tokenizer.prefix()
             tokens = [*prompt.context, *tokens[len(prefix) :]]
         return PreparedPrompt(tokens, _STRAY.sub("", text))
+
+    def _render_infill(self, prompt: InfillPrompt, template: str | None) -> PreparedPrompt:
+        if template is None:
+            raise InvalidRequest("suffix needs a template with .Suffix: give one in `template` or in the Modelfile")
+        prefix, suffix = self._guard_text(prompt.prefix), self._guard_text(prompt.suffix)
+        text = self._go_template(template).render_infill(prefix, suffix)
+        return PreparedPrompt(self._encode_guarded(text), _STRAY.sub("", text))
+
+    def _go_template(self, source: str) -> GoPrompt:
+        if source not in self._go_templates:
+            while len(self._go_templates) >= _CACHED_TEMPLATES:
+                del self._go_templates[next(iter(self._go_templates))]
+            self._go_templates[source] = GoPrompt(source, blank_unknown=True)
+        return self._go_templates[source]
 
     def _guard(self, message: Message) -> Message:
         return msgspec.structs.replace(message, parts=tuple(self._guard_part(part) for part in message.parts))
@@ -83,10 +106,11 @@ class PromptBuilder:
     def _guard_part(self, part: Part) -> Part:
         if not isinstance(part, Text | ToolResult):
             return part
-        text = _STRAY.sub("", part.text)
-        if self._special:
-            text = self._special.sub(lambda match: f"{_OPEN}{match.group(0)}{_CLOSE}", text)
-        return msgspec.structs.replace(part, text=text)
+        return msgspec.structs.replace(part, text=self._guard_text(part.text))
+
+    def _guard_text(self, text: str) -> str:
+        text = _STRAY.sub("", text)
+        return self._special.sub(lambda match: f"{_OPEN}{match.group(0)}{_CLOSE}", text) if self._special else text
 
     def _encode_guarded(self, text: str) -> list[int]:
         if _OPEN not in text:

@@ -67,7 +67,14 @@ class TextPrompt(msgspec.Struct, frozen=True, tag="raw"):
     text: str
 
 
-Prompt = ChatPrompt | TextPrompt
+class InfillPrompt(msgspec.Struct, frozen=True, tag="infill"):
+    """What stands before and after the text that is wanted; the template says how the model is told."""
+
+    prefix: str
+    suffix: str
+
+
+Prompt = ChatPrompt | TextPrompt | InfillPrompt
 
 
 class Sampling(msgspec.Struct, frozen=True):
@@ -123,11 +130,13 @@ class OutputFormat(msgspec.Struct, frozen=True):
 class GenerateRequest(msgspec.Struct, frozen=True):
     """One generation, resolved against its model. `window` caps prompt and answer, in tokens, below the loaded window.
 
-    `top_logprobs` is None when no log-probabilities are wanted.
+    `template` is a Go template in place of the Jinja one that the weights carry. `top_logprobs` is None when no
+    log-probabilities are wanted.
     """
 
     id: int
     prompt: Prompt
+    template: str | None = None
     sampling: Sampling = Sampling()
     window: int | None = None
     truncate: bool = True

@@ -9,7 +9,7 @@ import msgspec
 from ..core.errors import Unsupported
 from ..core.options import OPTIONS, check_options
 from ..core.types import ChatPrompt, GenerateRequest, LoadOptions, Message, Prompt, Sampling, text_message
-from ..modelfile.capabilities import COMPLETION
+from ..modelfile.capabilities import COMPLETION, find_capabilities
 from ..modelfile.model import Model
 from .dialects.endpoint import Call
 
@@ -17,7 +17,6 @@ from .dialects.endpoint import Call
 _MISSING = {
     "tools": "this version of Corral cannot parse tool calls yet; leave `tools` out",
     "thinking": "this version of Corral cannot separate thinking yet; leave `think` out",
-    "insert": "this version of Corral cannot render infill templates yet; leave `suffix` out",
     "vision": "this version of Corral has no engine for images yet; leave `images` out",
 }
 
@@ -47,6 +46,7 @@ def resolve(call: Call, model: Model) -> Resolved:
     request = GenerateRequest(
         id=0,
         prompt=_complete(call.prompt, call, model),
+        template=call.template or model.template,
         sampling=Sampling(**sampling),
         window=load.num_ctx,
         truncate=call.truncate,
@@ -56,23 +56,27 @@ def resolve(call: Call, model: Model) -> Resolved:
         want_context=call.want_context,
         render_only=call.render_only,
     )
-    warnings = list(call.warnings)
-    if model.template is not None and isinstance(call.prompt, ChatPrompt):
-        warnings.append("TEMPLATE is stored but not used by this version: the chat template in the GGUF file was")
-    return Resolved(request, load, tuple(warnings))
+    return Resolved(request, load, call.warnings)
 
 
 def _check_capabilities(call: Call, model: Model) -> None:
     if COMPLETION not in model.capabilities:
         raise Unsupported(f'"{call.model}" does not support {call.verb}')
+    able = model.capabilities
+    if call.template is not None:
+        # A template that comes with the request decides for this request, as the stored one does for the others.
+        able = find_capabilities(model.gguf, call.template, "vision" in able)
     for need in call.needs:
-        if need not in model.capabilities:
+        if need not in able:
             raise Unsupported(_lacks(call, model, need))
-        raise Unsupported(_MISSING[need])
+        if need in _MISSING:
+            raise Unsupported(_MISSING[need])
 
 
 def _lacks(call: Call, model: Model, need: str) -> str:
     can = f"/api/show lists what it can: {', '.join(model.capabilities)}"
+    if need == "insert":
+        can += "; a template that mentions .Suffix, in `template` or in the Modelfile, would make it"
     if need in ("tools", "insert"):
         return f"{model.name.full} does not support {need}; {can}"
     return f'"{call.model}" does not support {need}; {can}'

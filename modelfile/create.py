@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import InvalidGGUF, InvalidRequest, Unsupported
+from ..core.errors import InvalidGGUF, InvalidRequest, InvalidTemplate, Unsupported
 from ..core.names import ModelName
 from ..core.options import OPTIONS, RETIRED, check_options, nearest
 from ..core.progress import Progress, Report
@@ -52,6 +52,7 @@ class Creator:
         Errors: InvalidRequest and its kinds for what cannot be used; StoreFailed when the disk refuses.
         """
         parameters, warnings = check_parameters(spec.parameters)
+        warnings += check_template(spec.template)
         check_messages(spec.messages)
         with self._store.pinned([*spec.files.values(), *spec.adapters.values()]):
             weights, config = self._weights(spec, base)
@@ -145,6 +146,19 @@ def check_parameters(parameters: dict[str, Any]) -> tuple[dict[str, Any], list[s
         hint = f"; did you mean {near}?" if near else ""
         raise InvalidRequest(f"unknown parameter '{unknown[0][:60]}'{hint}")
     return check_options(parameters)
+
+
+def check_template(source: str | None) -> list[str]:
+    """Warnings for names in a TEMPLATE that no request fills. Errors: InvalidTemplate with line and column."""
+    if not source:
+        return []
+    from .gotemplate.prompt import GoPrompt  # here: few models bring a template
+
+    try:
+        unknown = GoPrompt(source).unknown_names()
+    except InvalidTemplate as error:
+        raise InvalidTemplate(f"template error: {error.message.removeprefix('template: ')}") from None
+    return [f"TEMPLATE names .{name}, which no request fills: it prints nothing" for name in unknown]
 
 
 def check_messages(messages: list[dict[str, Any]] | None) -> None:

@@ -9,22 +9,23 @@ import msgspec
 
 from ...core.errors import CorralError
 from ...core.events import Event
-from ...core.types import ChatPrompt, OutputFormat, TextPrompt
+from ...core.types import OutputFormat, Prompt
 
 
 class Call(msgspec.Struct, frozen=True):
     """An inference request as a client put it, not yet resolved against its model.
 
-    `prompt` is None when the model is only to be loaded, or with keep_alive 0 unloaded. `system` replaces the model's
-    own; `options` are typed, `keep_alive` is in seconds; None in both cases means what the model or daemon has.
-    `needs` names capabilities that the model must have. `include_usage` is for encoders whose streams count on request.
+    `prompt` is None when the model is only to be loaded, or with keep_alive 0 unloaded. `system` and `template` replace
+    the model's own; `options` are typed, `keep_alive` is in seconds; None means what the model or daemon has. `needs`
+    names capabilities that the model must have. `include_usage` is for encoders whose streams count on request.
     """
 
     model: str
     verb: str
-    prompt: ChatPrompt | TextPrompt | None
+    prompt: Prompt | None
     stream: bool = True
     system: str | None = None
+    template: str | None = None
     options: dict[str, Any] = {}
     keep_alive: float | None = None
     truncate: bool = True

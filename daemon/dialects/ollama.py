@@ -11,9 +11,11 @@ from ...core.errors import InvalidRequest, Unsupported
 from ...core.options import check_options
 from ...core.types import (
     ChatPrompt,
+    InfillPrompt,
     Message,
     OutputFormat,
     Part,
+    Prompt,
     Text,
     TextPrompt,
     ToolCall,
@@ -40,18 +42,24 @@ def parse_generate(body: dict[str, Any]) -> Call:
         raise InvalidRequest("messages has no place on /api/generate: send them to /api/chat")
     if raw and (system or fields.text("template") or fields.raw("context")):
         raise InvalidRequest("raw mode does not support template, system, or context")
-    if fields.text("suffix"):
-        if raw:
-            raise InvalidRequest("raw mode does not support suffix: write the infill markers into the prompt")
-        call = msgspec.structs.replace(call, needs=(*call.needs, "insert"))
-    if fields.text("template"):
-        raise Unsupported("template: this version renders the model's own chat template only; leave the field out")
-    prompt: ChatPrompt | TextPrompt | None = None
+    suffix, template = fields.text("suffix"), fields.text("template")
+    if suffix and raw:
+        raise InvalidRequest("raw mode does not support suffix: write the infill markers into the prompt")
+    prompt: Prompt | None = None
     if text and raw:
         prompt = TextPrompt(text)
+    elif suffix:
+        prompt = InfillPrompt(text, suffix)
     elif text:
         prompt = ChatPrompt((text_message("user", text),), _context(fields))
-    return msgspec.structs.replace(call, prompt=prompt, system=system or None, want_context=not raw)
+    return msgspec.structs.replace(
+        call,
+        prompt=prompt,
+        system=system or None,
+        template=template or None,
+        needs=(*call.needs, "insert") if suffix else call.needs,
+        want_context=not raw,
+    )
 
 
 def parse_chat(body: dict[str, Any]) -> Call:

@@ -1,1 +1,1 @@
-"""Go's text/template, interpreted on a tree: source -> lexer -> parser -> nodes -> evaluate; prompt.py makes prompts."""
+"""Go's text/template, interpreted on a tree: source -> lexer -> parser -> nodes -> evaluate; prompt makes prompts."""

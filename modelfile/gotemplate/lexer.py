@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -98,7 +98,7 @@ def _skip_comment(source: str, position: int) -> int:
     return end
 
 
-def _action(source: str, position: int) -> Iterator[Token]:
+def _action(source: str, position: int) -> Generator[Token, None, int]:
     """The tokens up to the right delimiter; returns where the text goes on."""
     start, depth = position, 0
     while (end := _right_end(source, position)) is None:
@@ -140,7 +140,7 @@ def _next_token(source: str, position: int) -> Token:
         return _word(source, position)
     if first.isascii() and first.isprintable():
         return Token(Kind.OTHER, position, first)
-    raise invalid(source, position, f"unrecognized character in action: {ascii(first)}")
+    raise invalid(source, position, f"unrecognized character in action: {first!a}")
 
 
 def _blank(source: str, position: int) -> str:
@@ -203,7 +203,7 @@ def _word_end(source: str, position: int) -> int:
 def _check_terminator(source: str, position: int) -> None:
     following = source[position : position + 1]
     if following and following not in _SPACES + ".,|:()" and not source.startswith("}}", position):
-        raise invalid(source, position, f"bad character {ascii(following)}")
+        raise invalid(source, position, f"bad character {following!a}")
 
 
 def _is_word(character: str) -> bool:

@@ -7,7 +7,8 @@ import re
 _INTEGER = re.compile(
     r"[+-]?(?:0[xX](?:_?[0-9a-fA-F])+|0[bB](?:_?[01])+|0[oO]?(?:_?[0-7])+|0|[1-9](?:_?[0-9])*)", re.ASCII
 )
-_FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_DIGITS = r"\d(?:_?\d)*"
+_FLOAT = re.compile(rf"[+-]?(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?", re.ASCII)
 _HEX_FLOAT = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
 _COMPLEX = re.compile(r"(?P<real>[+-]?[^+-].*?(?<![eEpP]))(?P<imaginary>[+-].*)i")
 _ESCAPE = re.compile(r"\\(?:([abfnrtv\\'\"])|([0-7]{3})|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|)")
@@ -42,14 +43,14 @@ def _read_integer(text: str) -> int:
 
 def _read_float(text: str) -> float:
     value = float("inf")
-    plain = text.replace("_", "") if text.lstrip("+-")[:2] in ("0x", "0X") else text
+    plain = text.replace("_", "")
     if _HEX_FLOAT.fullmatch(plain):
         try:
             value = float.fromhex(plain)
         except OverflowError:
             value = float("inf")
     elif _FLOAT.fullmatch(text) and any(mark in text for mark in ".eE"):
-        value = float(text)
+        value = float(plain)
     if value in (float("inf"), float("-inf")):
         raise ValueError(f"illegal number syntax: {text[:40]}")
     return value
@@ -61,7 +62,7 @@ def _read_complex(text: str) -> complex:
     values = []
     for part in (real, imaginary):
         # An imaginary part may have leading zeros, which would make an integer octal.
-        number = float(part) if _FLOAT.fullmatch(part) else read_number(part)
+        number = float(part.replace("_", "")) if _FLOAT.fullmatch(part) else read_number(part)
         if not isinstance(number, int | float):
             raise ValueError(f"illegal number syntax: {text[:40]}")
         values.append(float(number))

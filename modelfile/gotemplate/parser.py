@@ -1,9 +1,9 @@
-"""From tokens to the tree, refusing what Go's parser refuses: unknown functions, undefined variables, unmatched ends."""
+"""From tokens to the tree, refusing what Go's parser refuses: unknown functions and variables, unmatched ends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from . import literals
 from .lexer import Kind, Token, tokens
@@ -32,7 +32,9 @@ from .nodes import (
 )
 
 # Deeper than any template that somebody wrote; Go's own limits are for a language with a larger stack.
-_MAX_NESTING = 60
+_MAX_NESTING = 100
+
+_T = TypeVar("_T")
 
 
 def parse(source: str, functions: Collection[str]) -> dict[str, Block]:
@@ -108,12 +110,13 @@ class _Parser:
     def _parse_block(self) -> tuple[Block, Token]:
         """Nodes up to an `end` or `else`, and that token."""
         nodes: list[Node] = []
-        while (token := self._peek_solid()).kind is not Kind.END:
+        while True:
+            if self._peek_solid().kind is Kind.END:
+                self._fail(self._next_solid(), "unexpected end of the template: an {{end}} is missing")
             node = self._parse_node()
             if isinstance(node, Token):
                 return tuple(nodes), node
             nodes.append(node)
-        self._fail(token, "unexpected end of the template: an {{end}} is missing")
 
     def _parse_node(self) -> Node | Token:
         """A node, or the keyword of an `end` or `else`."""
@@ -357,7 +360,7 @@ class _Parser:
         self._push(token)
         return None
 
-    def _read[T](self, token: Token, read: Callable[[str], T]) -> T:
+    def _read(self, token: Token, read: Callable[[str], _T]) -> _T:
         try:
             return read(token.text)
         except ValueError as error:

@@ -317,3 +317,26 @@ async def test_unusable_schema_is_400_with_the_reason(daemon: RunningDaemon) -> 
     status, answer = await generate(daemon, "say x", format={"type": "foo"})
     assert status == 400
     assert "Invalid type: foo" in answer["error"]
+
+
+async def test_stored_template_is_rendered_and_one_in_the_request_replaces_it(daemon: RunningDaemon) -> None:
+    template = "{{ .System }}|{{ .Prompt }}|"
+    await daemon.post(
+        "/api/create", {"model": "go", "from": "fake", "template": template, "system": "S", "stream": False}
+    )
+    body = {"model": "go", "prompt": "say x", "stream": False, "_debug_render_only": True}
+    _, shown = await daemon.post("/api/generate", body)
+    assert shown["_debug_info"]["rendered_template"] == "S|say x|"
+    _, shown = await daemon.post("/api/generate", body | {"template": "[{{ .Prompt }}]"})
+    assert shown["_debug_info"]["rendered_template"] == "[say x]"
+    status, answer = await daemon.post("/api/generate", body | {"template": "{{ if }}"})
+    assert status == 400
+    assert "line 1, column" in answer["error"]
+
+
+async def test_suffix_needs_a_template_that_knows_it(daemon: RunningDaemon) -> None:
+    status, answer = await generate(daemon, "a", suffix="b", stream=False)
+    assert status == 400
+    assert "does not support insert" in answer["error"]
+    status, whole = await generate(daemon, "say ", suffix="x", stream=False, template="{{ .Prompt }}{{ .Suffix }}")
+    assert (status, whole["response"]) == (200, "x")

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from corral.core.errors import Unsupported
 from corral.core.names import parse_name
-from corral.core.types import ChatPrompt, TextPrompt, text_message
+from corral.core.types import ChatPrompt, InfillPrompt, TextPrompt, text_message
 from corral.daemon.dialects.endpoint import Call
 from corral.daemon.resolution import resolve
 from corral.modelfile.gguf import GGUF
@@ -102,5 +102,16 @@ def test_what_cannot_be_done_is_refused(capabilities: tuple[str, ...], needs: tu
         resolve(msgspec.structs.replace(CALL, needs=needs), make_model(capabilities=capabilities))
 
 
-def test_stored_template_that_is_not_used_is_told() -> None:
-    assert "TEMPLATE is stored but not used" in resolve(CALL, make_model(template="{{ .Prompt }}")).warnings[0]
+def test_template_of_the_request_replaces_the_stored_one() -> None:
+    model = make_model(template="{{ .Prompt }}")
+    for call, expected in ((CALL, "{{ .Prompt }}"), (msgspec.structs.replace(CALL, template="x"), "x")):
+        request = resolve(call, model).request
+        assert request is not None
+        assert request.template == expected
+
+
+def test_template_of_the_request_decides_whether_infill_is_possible() -> None:
+    call = msgspec.structs.replace(CALL, prompt=InfillPrompt("a", "b"), needs=("insert",))
+    with pytest.raises(Unsupported, match=r"does not support insert.*\.Suffix"):
+        resolve(call, make_model())
+    assert resolve(msgspec.structs.replace(call, template="{{ .Suffix }}"), make_model()).request is not None

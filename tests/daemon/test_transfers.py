@@ -104,6 +104,7 @@ async def test_create_reports_its_steps_in_order(daemon: RunningDaemon) -> None:
         ({"from": "fake", "parameters": {"num_ctx": 1.5}}, 'option "num_ctx" must be of type int'),
         ({"from": "fake", "messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"from": "fake", "quantize": "q4_K_M"}, "cannot quantize"),
+        ({"from": "fake", "template": "{{ if }}"}, "template error: line 1, column"),
         ({"from": "a//b"}, "invalid model name"),
     ],
 )
@@ -186,3 +187,12 @@ async def test_create_from_a_source_pulls_it_first(tmp_path: Path) -> None:
         assert lines[-1]["model"] == "child:latest"
         _, shown = await daemon.post("/api/show", {"model": "child"})
         assert shown["details"]["parent_model"] == "parent:latest"
+
+
+async def test_name_in_a_template_that_nobody_fills_is_a_warning(daemon: RunningDaemon) -> None:
+    body = {"model": "t", "from": "fake", "template": "{{ .Promt }}{{ .Prompt }}", "stream": False}
+    _, answer = await daemon.post("/api/create", body)
+    assert answer["warnings"] == ["TEMPLATE names .Promt, which no request fills: it prints nothing"]
+    shown = {"model": "t", "prompt": "say x", "_debug_render_only": True}
+    _, rendered = await daemon.post("/api/generate", shown)
+    assert rendered["_debug_info"]["rendered_template"] == "say x"
