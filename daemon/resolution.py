@@ -62,6 +62,8 @@ def resolve(call: Call, model: Model) -> Resolved:
 def _check_capabilities(call: Call, model: Model) -> None:
     if COMPLETION not in model.capabilities:
         raise Unsupported(f'"{call.model}" does not support {call.verb}')
+    if model.adapters:
+        raise Unsupported(f'"{call.model}" has LoRA adapters, which this version of Corral cannot apply yet')
     able = model.capabilities
     if call.template is not None:
         # A template that comes with the request decides for this request, as the stored one does for the others.

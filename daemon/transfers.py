@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from aiohttp import web
 
-from ..core.errors import BlobNotFound, Forbidden, InvalidDigest, InvalidRequest, SourceFailed
+from ..core.errors import BlobNotFound, Forbidden, InvalidDigest, InvalidRequest, SourceFailed, Unsupported
 from ..core.names import ModelName, request_name
 from ..core.progress import Progress, Report
 from ..modelfile.create import CreateSpec, Creator
@@ -68,6 +68,8 @@ async def create(request: web.Request) -> web.StreamResponse:
     fields = Fields(parse_json(await request.read()))
     base_text = (fields.text("from") or "").strip()
     spec = _read_spec(services, fields)
+    if spec.adapters:
+        raise Unsupported("adapters: this version cannot apply LoRA adapters yet; leave ADAPTER out")
     if not base_text and not spec.files:
         raise InvalidRequest("neither 'from' or 'files' was specified")
     scheme, rest = split_reference(base_text)
@@ -82,7 +84,7 @@ async def create(request: web.Request) -> web.StreamResponse:
             found = await asyncio.to_thread(_find_base, services, pulled)
         creator = Creator(services.store, services.resolver, report)
         warnings = await asyncio.to_thread(creator.create, spec, found)
-        report(Progress("success", model=spec.name.short, warnings=tuple(warnings)))
+        report(Progress("success", warnings=tuple(warnings)))
 
     return await send_progress(request, Job(work).follow(), fields.flag("stream", True))
 

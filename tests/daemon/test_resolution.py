@@ -115,3 +115,8 @@ def test_template_of_the_request_decides_whether_infill_is_possible() -> None:
     with pytest.raises(Unsupported, match=r"does not support insert.*\.Suffix"):
         resolve(call, make_model())
     assert resolve(msgspec.structs.replace(call, template="{{ .Suffix }}"), make_model()).request is not None
+
+
+def test_model_with_adapters_is_refused_rather_than_run_without_them() -> None:
+    with pytest.raises(Unsupported, match="LoRA adapters"):
+        resolve(CALL, make_model(adapters=("sha256:a",)))

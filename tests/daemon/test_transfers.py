@@ -104,6 +104,7 @@ async def test_create_reports_its_steps_in_order(daemon: RunningDaemon) -> None:
         ({"from": "fake", "parameters": {"num_ctx": 1.5}}, 'option "num_ctx" must be of type int'),
         ({"from": "fake", "messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"from": "fake", "quantize": "q4_K_M"}, "cannot quantize"),
+        ({"from": "fake", "adapters": {"a.gguf": ABSENT}}, "adapters: a.gguf: blob sha256:aaa"),
         ({"from": "fake", "template": "{{ if }}"}, "template error: line 1, column"),
         ({"from": "a//b"}, "invalid model name"),
     ],
@@ -184,7 +185,7 @@ async def test_create_from_a_source_pulls_it_first(tmp_path: Path) -> None:
         index.add("llm-parent", make_wheel({"p/m.gguf": tiny_gguf(**{"general.name": "p"})}))
         _, lines = await daemon.post("/api/create", {"model": "child", "from": "pypi://llm-parent", "system": "x"})
         assert [line["status"] for line in lines].count("success") == 1
-        assert lines[-1]["model"] == "child:latest"
+        assert lines[-1] == {"status": "success"}
         _, shown = await daemon.post("/api/show", {"model": "child"})
         assert shown["details"]["parent_model"] == "parent:latest"
 
