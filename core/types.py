@@ -136,12 +136,12 @@ class GenerateRequest(msgspec.Struct, frozen=True):
 
     id: int
     prompt: Prompt
-    template: str | None = None
     sampling: Sampling = Sampling()
     window: int | None = None
     truncate: bool = True
     shift: bool = True
     top_logprobs: int | None = None
     format: OutputFormat | None = None
+    template: str | None = None
     want_context: bool = False
     render_only: bool = False
