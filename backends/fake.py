@@ -25,6 +25,7 @@ class ByteTokenizer:
     bos_text = ""
     eos_text = "<end>"
     specials = frozenset({"<end>"})
+    num_vocab = _END + 1
 
     def encode(self, text: str, *, parse_special: bool) -> list[int]:
         """UTF-8 bytes; the text of the end token is one token when special texts count."""

@@ -196,7 +196,8 @@ class RunnerHandle:
             self._transport.write(encode_frame(frame))
 
     def _abort(self, request_id: int) -> None:
-        if self._streams.pop(request_id, None) is not None and self.is_alive:
+        # The stream stays until the runner has told how the request ended; nobody reads it any more.
+        if request_id in self._streams and self.is_alive:
             self._send(Abort(request_id))
 
     def _receive(self, frame: ToDaemon) -> None:
@@ -221,6 +222,8 @@ class RunnerHandle:
             return
         if isinstance(event, Done | Failed):
             del self._streams[request_id]
+        if isinstance(event, Failed) and event.code == "client_gone":
+            log.info("request %d of runner %d: %s", request_id, self.pid, event.message)
         stream.put(event)
 
     def _end(self) -> None:
@@ -248,7 +251,7 @@ class RunnerHandle:
             self._stderr += data
             del self._stderr[:-_STDERR_BYTES]
             log.debug("runner %d: %s", self.pid, data.decode("utf-8", "replace").rstrip())
-        if self._process.returncode not in (0, None) and self._stderr:
+        if await self._process.wait() != 0 and self._stderr:
             log.warning("runner %d ended; its last words:\n%s", self.pid, self._stderr.decode("utf-8", "replace"))
 
     def _death(self) -> str:

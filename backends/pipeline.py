@@ -45,6 +45,11 @@ class Generation:
         self._num_cached = 0
         self._num_shifted = 0
 
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of the answer so far."""
+        return len(self._tokens)
+
     def advance(self, output: StepOutput) -> tuple[list[Event], bool]:
         """Events of one new token, and whether the answer ended on it."""
         if not self._first_ns:
@@ -153,10 +158,11 @@ class Pipeline:
 
     def abort(self, request_id: int) -> list[Event]:
         """Drop a generation; its one terminal event says that the client left."""
-        if self._running.pop(request_id, None) is None:
+        generation = self._running.pop(request_id, None)
+        if generation is None:
             return []
         self._engine.abort(request_id)
-        return [Failed("client_gone", "the request was cancelled")]
+        return [Failed("client_gone", f"cancelled after {generation.num_tokens} tokens")]
 
     def absorb(self, outputs: Iterable[StepOutput]) -> list[tuple[int, Event]]:
         """Events of one step, in order, each with its request."""

@@ -51,26 +51,46 @@ class PromptBuilder:
             return _fitting(prepared, window)
         if isinstance(prompt, InfillPrompt):
             return _fitting(self._render_infill(prompt, template), window)
+        self._check_context(prompt.context)
         turns = _split_turns(prompt.messages)
-        prepared = self._render(prompt, prompt.messages, template)
-        if len(prepared.tokens) < window or not truncate or len(turns) < 2:
-            return _fitting(prepared, window)
-        return self._drop_turns(prompt, turns, window, template)
+        if truncate and len(turns) > 1:
+            return self._fit_turns(prompt, turns, window, template)
+        return _fitting(self._render(prompt, prompt.messages, template), window)
 
-    def _drop_turns(
+    def _fit_turns(
         self, prompt: ChatPrompt, turns: list[list[Message]], window: int, template: str | None
     ) -> PreparedPrompt:
-        """Drop as few of the oldest turns as makes the rest fit; system messages and the last turn stay."""
-        low, high = 1, len(turns) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if len(self._render(prompt, _without(turns, middle), template).tokens) < window:
-                high = middle
+        """Drop as few of the oldest turns as makes the rest fit; system messages and the last turn stay.
+
+        Works from the newest turn back, so that a conversation of any length costs what its kept part does.
+        """
+
+        def render(num_kept: int) -> PreparedPrompt:
+            kept = _without(turns, len(turns) - num_kept)
+            prepared = self._render(prompt, kept, template)
+            return msgspec.structs.replace(prepared, num_dropped=len(prompt.messages) - len(kept))
+
+        fits, best = 0, None
+        # A turn takes a token at the least.
+        too_many = min(len(turns), window) + 1
+        num_kept = 1
+        while fits + 1 < too_many:
+            prepared = render(num_kept)
+            if len(prepared.tokens) < window:
+                fits, best = num_kept, prepared
             else:
-                low = middle + 1
-        kept = _without(turns, low)
-        prepared = self._render(prompt, kept, template)
-        return _fitting(msgspec.structs.replace(prepared, num_dropped=len(prompt.messages) - len(kept)), window)
+                too_many = num_kept
+            doubled = 2 * num_kept
+            num_kept = doubled if doubled < too_many else (fits + too_many) // 2
+        return best if best is not None else _fitting(render(1), window)
+
+    def _check_context(self, context: Sequence[int]) -> None:
+        size = self._tokenizer.num_vocab
+        strange = next((token for token in context if token >= size), None)
+        if strange is not None:
+            raise InvalidRequest(
+                f"context: token {strange} is not in this model's vocabulary of {size}: it is of another"
+            )
 
     def _render(self, prompt: ChatPrompt, messages: Sequence[Message], template: str | None) -> PreparedPrompt:
         guarded = [self._guard(message) for message in messages]

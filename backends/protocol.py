@@ -82,6 +82,7 @@ class Tokenizer(Protocol):
     bos_text: str
     eos_text: str
     specials: frozenset[str]
+    num_vocab: int
 
     def encode(self, text: str, *, parse_special: bool) -> list[int]:
         """Tokens of a text, with no token put in front. With `parse_special` its special-token texts become those."""

@@ -1,6 +1,6 @@
 """The runner: a child process that holds one engine. `python -m corral.backends.runner FD` talks over that socket.
 
-Two threads: this one reads frames and prepares prompts, the other steps the engine and sends events.
+This thread reads frames, a few more prepare prompts, and one steps the engine and sends events.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import traceback
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from ..core.errors import CorralError
 from ..core.events import Event, Failed
@@ -38,6 +39,7 @@ from .protocol import Engine
 from .table import find_engine
 
 _RECEIVE_BYTES = 1 << 18
+_NUM_PREPARERS = 4
 Work = PreparedRequest | int
 
 
@@ -49,6 +51,10 @@ class Runner:
         self._sending = threading.Lock()
         self._inbox: queue.SimpleQueue[Work] = queue.SimpleQueue()
         self._pipeline: Pipeline | None = None
+        # Rendering and tokenizing a huge chat takes long; meanwhile others get their turn, and an Abort is heard.
+        self._preparers = ThreadPoolExecutor(_NUM_PREPARERS, "prepare")
+        self._preparing: set[int] = set()
+        self._handing_over = threading.Lock()
 
     def serve(self) -> None:
         """Read frames until the daemon closes its end, then end at once, whatever the engine is doing."""
@@ -62,9 +68,12 @@ class Runner:
             case Load(spec):
                 self._load(spec)
             case Generate(request):
-                self._prepare(request)
+                with self._handing_over:
+                    self._preparing.add(request.id)
+                future = self._preparers.submit(self._prepare, request)
+                future.add_done_callback(lambda done: self._tell_fault(request.id, done))
             case Abort(request_id):
-                self._inbox.put(request_id)
+                self._abort(request_id)
             case Shutdown():
                 os._exit(0)
 
@@ -82,9 +91,36 @@ class Runner:
     def _prepare(self, request: GenerateRequest) -> None:
         assert self._pipeline is not None, "the daemon sends requests after Loaded"
         try:
-            self._inbox.put(self._pipeline.prepare(request))
+            prepared = self._pipeline.prepare(request)
         except CorralError as error:
-            self._send(Emit([(request.id, Failed(error.code, error.message))]))
+            self._end_early(request.id, Failed(error.code, error.message))
+            return
+        with self._handing_over:
+            # Not there any more: it was aborted meanwhile, and its end has been told.
+            if request.id in self._preparing:
+                self._preparing.discard(request.id)
+                self._inbox.put(prepared)
+
+    def _abort(self, request_id: int) -> None:
+        if not self._end_early(request_id, Failed("client_gone", "cancelled before its first token")):
+            self._inbox.put(request_id)
+
+    def _end_early(self, request_id: int, failed: Failed) -> bool:
+        """End a request that has not reached the engine. False when it has."""
+        with self._handing_over:
+            if request_id not in self._preparing:
+                return False
+            self._preparing.discard(request_id)
+        self._send(Emit([(request_id, failed)]))
+        return True
+
+    def _tell_fault(self, request_id: int, done: Future[None]) -> None:
+        error = done.exception()
+        if error is not None:
+            traceback.print_exception(error)
+            self._end_early(
+                request_id, Failed("internal", "the prompt could not be prepared; the daemon's log says more")
+            )
 
     def _run(self, engine: Engine, pipeline: Pipeline) -> None:
         outbox = Outbox(self._send)

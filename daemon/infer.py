@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from ..backends.handle import EventStream
-from ..core.errors import CorralError, Failure
+from ..core.errors import CorralError, Failure, ModelNotFound
 from ..core.events import Done, Event, Failed, FinishReason, Timings
 from ..core.names import request_name
 from ..modelfile.model import Model
@@ -110,5 +110,13 @@ async def _load_only(
 
 
 def _find_model(services: Services, call: Call) -> Model:
-    stored = services.store.get(request_name(call.model), call.model)
-    return services.resolver.resolve(stored)
+    name = request_name(call.model)
+    stored = services.store.find(name)
+    if stored is not None:
+        return services.resolver.resolve(stored)
+    if call.prompt is None and call.keep_alive == 0:
+        # A deleted model may still be loaded; what /api/ps lists can be unloaded.
+        loaded = services.scheduler.find_loaded(name)
+        if loaded is not None:
+            return loaded
+    raise ModelNotFound(f"model '{call.model}' not found")

@@ -35,6 +35,7 @@ class Instance:
         self.released_at = time.time()
         self.load_progress = 0.0
         self.load: asyncio.Task[RunnerHandle] | None = None
+        self.retirement: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.gone = asyncio.Event()
         self.idle = asyncio.Event()

@@ -12,6 +12,7 @@ import msgspec
 
 from ..backends.handle import RunnerHandle
 from ..core.errors import LoadFailed, QueueFull
+from ..core.names import ModelName
 from ..core.settings import Settings
 from ..core.types import LoadOptions, LoadSpec
 from ..modelfile.model import Model
@@ -35,8 +36,9 @@ class Scheduler:
 
     @property
     def loaded(self) -> list[Instance]:
-        """Models that are loaded and alive, longest-lived first."""
-        ready = [instance for instance in self._instances.values() if instance.state is State.READY]
+        """Models that are loaded and alive, longest-lived first; also those that only finish what runs."""
+        states = (State.READY, State.DRAINING)
+        ready = [instance for instance in self._instances.values() if instance.state in states]
         alive = [instance for instance in ready if instance.handle is not None and instance.handle.is_alive]
         return sorted(alive, key=lambda instance: -instance.expires_at)
 
@@ -54,6 +56,10 @@ class Scheduler:
             yield Lease(instance, time.monotonic_ns() - started_ns, warnings)
         finally:
             instance.leave(keep_alive, self._expire)
+
+    def find_loaded(self, name: ModelName) -> Model | None:
+        """The loaded model of a name, which may have been deleted since."""
+        return next((entry.model for entry in self.loaded if entry.model.name.key == name.key), None)
 
     async def unload(self, model: Model) -> None:
         """Unload a model once its running requests have ended. Returns when its memory is free."""
@@ -177,7 +183,12 @@ class Scheduler:
         return False
 
     async def _retire(self, instance: Instance) -> None:
-        """Let an instance finish what runs, then end it. Safe to call by many at once."""
+        """Let an instance finish what runs, then end it. Goes on when the caller leaves; many may wait for it."""
+        if instance.retirement is None:
+            instance.retirement = asyncio.create_task(self._finish(instance))
+        await asyncio.shield(instance.retirement)
+
+    async def _finish(self, instance: Instance) -> None:
         if instance.state in (State.LOADING, State.READY):
             if instance.state is State.LOADING and instance.load is not None:
                 await asyncio.wait([instance.load])

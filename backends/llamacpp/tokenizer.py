@@ -10,6 +10,7 @@ class LlamaTokenizer:
 
     def __init__(self, model: Model) -> None:
         self._model = model
+        self.num_vocab = model.num_vocab
         self.bos_text = model.begin_text()
         self.eos_text = model.end_text()
         self.specials = model.special_texts()
