@@ -98,6 +98,8 @@ def run(arguments: Sequence[str]) -> int:
         return _leave_quietly()
     except (click.ClickException, CorralError) as error:
         return _fail(error.message)
+    except OSError as error:
+        return _fail(f"input or output failed: {error.strerror or error}")
     except Exception as error:  # noqa: BLE001  # The last line of defence: a traceback helps nobody at a terminal.
         return _fail(f"{type(error).__name__}: {error} (this is a fault in corral)")
     return code if isinstance(code, int) else EXIT_OK

@@ -20,10 +20,15 @@ class Kind(StrEnum):
 
 
 class OptionRow(NamedTuple):
-    """`load` options are part of LoadOptions, the others of Sampling, each under the same name."""
+    """`load` options are part of LoadOptions, the others of Sampling, each under the same name.
+
+    `low` and `high` bound what an engine can bear; 0 is always allowed where it means "choose for me".
+    """
 
     kind: Kind
     load: bool = False
+    low: int | None = None
+    high: int | None = None
 
 
 OPTIONS: dict[str, OptionRow] = {
@@ -40,11 +45,11 @@ OPTIONS: dict[str, OptionRow] = {
     "presence_penalty": OptionRow(Kind.FLOAT),
     "frequency_penalty": OptionRow(Kind.FLOAT),
     "stop": OptionRow(Kind.STRINGS),
-    "num_ctx": OptionRow(Kind.INT, load=True),
-    "num_batch": OptionRow(Kind.INT, load=True),
+    "num_ctx": OptionRow(Kind.INT, load=True, low=8, high=1 << 30),
+    "num_batch": OptionRow(Kind.INT, load=True, low=32, high=1 << 16),
     "num_gpu": OptionRow(Kind.INT, load=True),
     "main_gpu": OptionRow(Kind.INT, load=True),
-    "num_thread": OptionRow(Kind.INT, load=True),
+    "num_thread": OptionRow(Kind.INT, load=True, low=1, high=512),
     "use_mmap": OptionRow(Kind.BOOL, load=True),
 }
 
@@ -72,6 +77,7 @@ def check_options(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
             warnings.append(_unknown(name))
         elif value is not None:
             typed[name] = _check(name, row.kind, value)
+            _check_range(name, row, typed[name])
     return typed, warnings
 
 
@@ -133,6 +139,11 @@ def _check(name: str, kind: Kind, value: Any) -> Any:
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return value
     raise InvalidRequest(f'option "{name}" must be of type {kind.value}, not {_shown(value)}')
+
+
+def _check_range(name: str, row: OptionRow, value: Any) -> None:
+    if row.low is not None and row.high is not None and value != 0 and not row.low <= value <= row.high:
+        raise InvalidRequest(f'option "{name}" must be from {row.low} to {row.high}, or 0 for the default, not {value}')
 
 
 def _shown(value: Any) -> str:

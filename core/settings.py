@@ -7,6 +7,7 @@ else the default; `Settings.sources` remembers which.
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from .address import Address, parse_address
 from .durations import parse_keep_alive
 from .errors import InvalidRequest
 
+_ORIGIN = re.compile(r"[a-z*][a-z0-9+.*-]*://[^\s/:]*(:(\*|[0-9]{1,5}))?/?", re.IGNORECASE)
 KV_CACHE_TYPES = ("f16", "q8_0", "q4_0")
 
 
@@ -72,7 +74,7 @@ def _origins(value: Any) -> tuple[str, ...]:
     items = value if isinstance(value, list) else str(value).split(",")
     origins = tuple(str(item).strip() for item in items if str(item).strip())
     for origin in origins:
-        if origin != "*" and any(blank in origin for blank in " \t"):
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise ValueError(f"{origin!r} is not an origin such as https://app.example or chrome-extension://*")
     return origins
 

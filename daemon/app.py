@@ -20,6 +20,7 @@ MAX_BODY_BYTES = 256 << 20
 ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/", manage.root),
     ("GET", "/api/version", manage.version),
+    ("GET", "/api/status", manage.status),
     ("GET", "/api/tags", manage.tags),
     ("GET", "/api/ps", manage.ps),
     ("POST", "/api/show", manage.show),

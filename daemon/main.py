@@ -12,7 +12,7 @@ import aiohttp
 from aiohttp import web
 
 from .. import __version__
-from ..core.errors import CorralError
+from ..core.errors import CorralError, InvalidRequest
 from ..core.settings import Settings
 from ..modelfile.model import ModelResolver
 from ..registry.store import Store
@@ -58,6 +58,8 @@ async def run_daemon(settings: Settings, backend: str) -> None:
 
 async def start_daemon(settings: Settings, backend: str, stack: AsyncExitStack) -> Services:
     """Start everything; `stack` ends it again in the opposite order."""
+    if settings.host.scheme == "https":
+        raise InvalidRequest("setting host: the daemon itself speaks http only; put a proxy in front of it for https")
     unix = UnixListener(settings.socket)
     unix_socket = unix.open()
     stack.callback(unix.close)

@@ -38,6 +38,12 @@ async def version(request: web.Request) -> web.Response:
     return json_response({"version": __version__})
 
 
+async def status(request: web.Request) -> web.Response:
+    """What Ollama's clients ask about its cloud: there is none here."""
+    del request
+    return json_response({"cloud": {"disabled": True, "source": "none"}})
+
+
 async def tags(request: web.Request) -> web.Response:
     """Installed models, newest first."""
     services = request.app[SERVICES]
@@ -79,8 +85,7 @@ async def delete(request: web.Request) -> web.Response:
         name = request_name(shown)
     except InvalidName:
         raise InvalidName(f'name "{shown[:80]}" is invalid') from None
-    stored = await asyncio.to_thread(services.store.get, name, shown)
-    await asyncio.to_thread(services.store.delete, stored)
+    await asyncio.to_thread(services.store.delete, name, shown)
     return web.Response()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from aiohttp import web
+from aiohttp import ClientPayloadError, web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 from ..core.address import Address
@@ -27,6 +28,8 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return error_response(error)
     except web.HTTPRequestEntityTooLarge as error:
         return error_response(InvalidRequest(f"the body is too large: {error.text}"))
+    except (HttpProcessingError, ClientPayloadError, web.RequestPayloadError) as error:
+        return error_response(InvalidRequest(f"the body cannot be read: {getattr(error, 'message', '') or error}"))
     except web.HTTPException:
         raise
     except ConnectionResetError:
@@ -57,7 +60,11 @@ class StrangerCheck:
             if not origin or is_own_origin(origin, request.headers.get("Host", "")):
                 return web.Response(status=204) if request.method == "OPTIONS" else await handler(request)
             if not self._rules.allows(origin):
-                raise Forbidden(f"origin {origin[:80]} is not allowed: add it to CORRAL_ORIGINS and restart the daemon")
+                refused = error_response(
+                    Forbidden(f"origin {origin[:80]} is not allowed: add it to CORRAL_ORIGINS and restart the daemon")
+                )
+                refused.headers["Vary"] = "Origin"
+                return refused
             return await self._with_cors(request, handler, origin)
 
         return check

@@ -37,7 +37,9 @@ def resolve(call: Call, model: Model) -> Resolved:
     _check_capabilities(call, model)
     stored, _ = check_options(model.parameters)
     merged: dict[str, Any] = {**stored, **call.options}
-    load = LoadOptions(**{name: value for name, value in merged.items() if OPTIONS[name].load})
+    load = LoadOptions(
+        **{name: value for name, value in merged.items() if OPTIONS[name].load and _is_chosen(name, value)}
+    )
     if call.prompt is None:
         return Resolved(None, load, call.warnings)
     sampling = {name: value for name, value in merged.items() if not OPTIONS[name].load}
@@ -57,6 +59,11 @@ def resolve(call: Call, model: Model) -> Resolved:
         render_only=call.render_only,
     )
     return Resolved(request, load, call.warnings)
+
+
+def _is_chosen(name: str, value: Any) -> bool:
+    """False for the 0 that means "choose for me"."""
+    return value != 0 or OPTIONS[name].low is None
 
 
 def _check_capabilities(call: Call, model: Model) -> None:
@@ -91,7 +98,8 @@ def _complete(prompt: Prompt, call: Call, model: Model) -> Prompt:
     messages = prompt.messages if prompt.context else (*model.messages, *prompt.messages)
     system = model.system if call.system is None else call.system
     starts_with_system = prompt.messages[0].role == "system"
-    if system and not starts_with_system:
+    # An empty system text is one too: it keeps the template from putting in its own.
+    if system is not None and not starts_with_system:
         messages = (text_message("system", system), *_without_system(messages, call))
     return msgspec.structs.replace(prompt, messages=messages)
 

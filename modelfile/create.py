@@ -112,7 +112,7 @@ class Creator:
         layers = []
         if template:
             layers.append(self._new_layer(manifests.TEMPLATE_TYPE, template.encode()))
-        if system:
+        if system is not None:
             layers.append(self._new_layer(manifests.SYSTEM_TYPE, system.encode()))
         if merged:
             layers.append(self._new_layer(manifests.PARAMS_TYPE, msgspec.json.encode(merged)))

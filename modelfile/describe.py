@@ -59,8 +59,10 @@ def export_modelfile(model: Model, parent: Model | None) -> str:
     """
     base = parent if parent is not None and _extends(model, parent) else model
     commands = [Command("from", "", base.name.short)]
-    commands += _text_command("template", model.template, base.template)
-    commands += _text_command("system", model.system, base.system)
+    if model.template or base.template:
+        commands.append(Command("template", "", model.template or ""))
+    if model.system is not None or base.system is not None:
+        commands.append(Command("system", "", model.system or ""))
     for name, value in model.parameters.items():
         commands += [
             Command("parameter", name, item if isinstance(item, str) else _number(item))
@@ -80,11 +82,6 @@ def _extends(model: Model, parent: Model) -> bool:
         and set(parent.licenses) <= set(model.licenses)
         and (bool(model.messages) or not parent.messages)
     )
-
-
-def _text_command(keyword: str, own: str | None, inherited: str | None) -> list[Command]:
-    # An empty value takes away what the base has.
-    return [Command(keyword, "", own or "")] if own or inherited else []
 
 
 def _number(value: Any) -> str:

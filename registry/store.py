@@ -87,7 +87,7 @@ class Store:
             missing = [blob.digest for blob in manifest.blobs if not self.blobs.has(blob.digest)]
             if missing:
                 raise StoreFailed(f"layer {missing[0]} is not in the store")
-            replaced = self.find(name)
+            replaced = self._find_readable(name)
             self._manifests.write(name, manifest)
             return self._sweep(blob.digest for blob in replaced.manifest.blobs) if replaced else []
 
@@ -97,11 +97,17 @@ class Store:
             if destination.key != source.name.key:
                 self.put(destination, source.manifest)
 
-    def delete(self, model: StoredModel) -> None:
-        """Remove a name and the layers that no other model uses."""
+    def delete(self, name: ModelName, shown: str) -> None:
+        """Remove a name, also one whose manifest is damaged, and the layers that no other model uses.
+
+        Errors: ModelNotFound, quoting `shown`.
+        """
         with self._lock:
-            self._manifests.delete(model.name)
-            self._sweep(blob.digest for blob in model.manifest.blobs)
+            model = self._find_readable(name)
+            if not self._manifests.delete(name):
+                raise ModelNotFound(f"model '{shown}' not found")
+            if model is not None:
+                self._sweep(blob.digest for blob in model.manifest.blobs)
 
     @contextlib.contextmanager
     def pinned(self, digests: Iterable[str]) -> Iterator[None]:
@@ -115,6 +121,13 @@ class Store:
             with self._lock:
                 self._pins.subtract(held)
                 self._pins += Counter()
+
+    def _find_readable(self, name: ModelName) -> StoredModel | None:
+        try:
+            return self.find(name)
+        except StoreFailed as error:
+            log.warning("%s: %s", name.short, error)
+            return None
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:

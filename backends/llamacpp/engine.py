@@ -18,7 +18,7 @@ from .binding import Batch, Context, Model, start_backend
 from .estimate import plan_load
 from .sampler import build_chain, token_logprobs
 from .sequence import RunningSequence
-from .slots import SlotTable
+from .slots import ALIGNMENT, SlotTable
 from .tokenizer import LlamaTokenizer
 
 # While others decode, a prompt advances by this part of the batch in one step, so nobody waits for a whole prompt.
@@ -99,11 +99,13 @@ class LlamaCppEngine:
             self._append(sequence, sequence.tokens[-1:])
         budget = self._batch.capacity - self._batch.size
         if decoding:
-            budget = min(budget, max(1, self._batch.capacity // _SHARED_PREFILL_DIVISOR))
+            budget = min(budget, max(ALIGNMENT, self._batch.capacity // _SHARED_PREFILL_DIVISOR))
+        # In a batch as small as that a whole piece might never find room.
+        is_small = self._batch.capacity < 2 * ALIGNMENT
         for sequence in self._running:
             if not sequence.is_decoding:
                 sequence.row = -1
-                chunk = sequence.next_chunk(budget) if budget else []
+                chunk = sequence.next_chunk(budget, may_split=is_small or self._batch.size == 0)
                 if chunk:
                     self._append(sequence, chunk)
                     budget -= len(chunk)

@@ -34,10 +34,11 @@ class RunningSequence:
         """Whether the prompt is done and tokens come one at a time."""
         return self.num_generated > 0
 
-    def next_chunk(self, budget: int) -> list[int]:
+    def next_chunk(self, budget: int, may_split: bool) -> list[int]:
         """The next prompt tokens to evaluate, at most `budget`.
 
-        Pieces end on multiples of ALIGNMENT, and what is left after the last multiple is a piece of its own.
+        Pieces end on multiples of ALIGNMENT, and what is left after the last multiple is a piece of its own. Where the
+        budget is too small for a piece, it waits for the next batch, unless it `may_split`.
         """
         aligned_end = (len(self.tokens) - 1) // ALIGNMENT * ALIGNMENT
         if self.num_evaluated >= aligned_end:
@@ -45,5 +46,7 @@ class RunningSequence:
         else:
             size = aligned_end - self.num_evaluated
         if size > budget:
-            size = budget - budget % ALIGNMENT if budget >= ALIGNMENT else budget
+            size = budget - budget % ALIGNMENT
+            if not size and may_split:
+                size = budget
         return self.tokens[self.num_evaluated : self.num_evaluated + size]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-# Reuse ends on a multiple of this, and prompts are evaluated in pieces that do, so that a token is computed in the
-# same company whether the part before it came from the cache or not: hit and miss give the same numbers.
-ALIGNMENT = 32
+# llama.cpp's attention on the CPU rounds differently for fewer than 64 tokens at once (measured: otherwise any split of
+# a prompt gives the same bits). Prompts are evaluated in pieces that end on multiples of this, and reuse ends there
+# too, so that a prompt's tokens come out the same whether the part before them was in the cache or not.
+ALIGNMENT = 64
 
 
 class Slot:

@@ -18,7 +18,7 @@ from models import smollm2_path
 
 GREEDY = Sampling(temperature=0)
 CHAT = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
-LONG = "A horse came home. " * 30
+LONG = "A horse came home. " * 40
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +199,21 @@ def test_file_that_is_no_model_is_refused(tmp_path) -> None:
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     with pytest.raises(InvalidGGUF, match="file ends early"):
         LlamaCppEngine(LoadSpec("llamacpp", str(tmp_path / "m.gguf"), LoadOptions()), lambda fraction: None)
+
+
+def test_shared_beginning_of_another_prompt_changes_nothing(engine: LlamaCppEngine) -> None:
+    texts = [
+        f"{'A horse came home to a village by the river. ' * 25}{CHAT.format(question)}"
+        for question in ("Who?", "When was it, and why?")
+    ]
+    spec = LoadSpec("llamacpp", str(smollm2_path()), LoadOptions(num_ctx=1024, num_parallel=1))
+    cold = LlamaCppEngine(spec, lambda fraction: None)
+    alone = run(cold, make_request(cold, 1, texts[1], max_tokens=32, top_logprobs=3))[1]
+    cold.close()
+    warm = LlamaCppEngine(spec, lambda fraction: None)
+    run(warm, make_request(warm, 1, texts[0], max_tokens=32))
+    after = run(warm, make_request(warm, 1, texts[1], max_tokens=32, top_logprobs=3))[1]
+    warm.close()
+    assert alone[0].num_cached == 0
+    assert after[0].num_cached >= 192
+    assert [(output.token, output.top) for output in after] == [(output.token, output.top) for output in alone]

@@ -125,3 +125,15 @@ def test_option_when_read_from_text_and_checked_again(name: str, text: str) -> N
 )
 def test_nearest_when_a_word_is_misspelt(word: str, expected: str | None) -> None:
     assert nearest(word, ["seed", "temperature"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("num_batch", 2), ("num_thread", 100_000), ("num_ctx", -1), ("num_ctx", 1 << 40)]
+)
+def test_number_that_no_engine_can_bear_is_refused_with_the_range(name: str, value: int) -> None:
+    with pytest.raises(InvalidRequest, match=f'option "{name}" must be from'):
+        check_options({name: value})
+
+
+def test_zero_means_choose_for_me() -> None:
+    assert check_options({"num_batch": 0, "num_thread": 0, "num_ctx": 0})[1] == []

@@ -127,8 +127,11 @@ async def test_hanging_up_drops_the_sequence(daemon: RunningDaemon, stream: bool
 
 
 async def test_load_goes_on_when_its_caller_leaves(daemon: RunningDaemon) -> None:
-    with suppress(TimeoutError):
-        await generate(daemon, "say x", timeout=aiohttp.ClientTimeout(total=0.05))
+    with pytest.raises(TimeoutError):
+        await daemon.post(
+            "/api/generate", {"model": "fake", "prompt": "say x"}, timeout=aiohttp.ClientTimeout(total=0.02)
+        )
+    assert not daemon.services.scheduler.loaded
     await wait_until(lambda: daemon.services.scheduler.loaded)
 
 
@@ -340,3 +343,63 @@ async def test_suffix_needs_a_template_that_knows_it(daemon: RunningDaemon) -> N
     assert "does not support insert" in answer["error"]
     status, whole = await generate(daemon, "say ", suffix="x", stream=False, template="{{ .Prompt }}{{ .Suffix }}")
     assert (status, whole["response"]) == (200, "x")
+
+
+async def test_token_of_another_vocabulary_is_400_and_harms_nobody(daemon: RunningDaemon) -> None:
+    await generate(daemon, "")
+    pid = runner_pid(daemon)
+    for token in (257, 99_999_999, 1 << 40):
+        status, answer = await generate(daemon, "say x", context=[token], stream=False)
+        assert status == 400
+        assert "context" in answer["error"]
+    assert runner_pid(daemon) == pid
+
+
+async def test_unload_goes_on_when_its_caller_leaves(daemon: RunningDaemon) -> None:
+    busy = asyncio.create_task(generate(daemon, "forever", options={"num_predict": 300}))
+    await wait_until(lambda: daemon.services.scheduler.loaded)
+    pid = runner_pid(daemon)
+    with pytest.raises(TimeoutError):
+        await daemon.post("/api/generate", {"model": "fake", "keep_alive": 0}, timeout=aiohttp.ClientTimeout(total=0.1))
+    assert len((await daemon.call("GET", "/api/ps"))[1]["models"]) == 1
+    assert (await busy)[1][-1]["eval_count"] == 300
+    await wait_until(lambda: not daemon.services.scheduler.loaded)
+    await wait_until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+async def test_deleted_model_that_is_loaded_can_be_unloaded(daemon: RunningDaemon) -> None:
+    await generate(daemon, "say x", stream=False)
+    await daemon.call("DELETE", "/api/delete", {"model": "fake"})
+    status, answer = await generate(daemon, "", keep_alive=0)
+    assert (status, answer["done_reason"]) == (200, "unload")
+    assert (await daemon.call("GET", "/api/ps"))[1]["models"] == []
+    assert (await generate(daemon, "", keep_alive=0))[0] == 404
+
+
+async def test_chat_of_very_many_messages_holds_nobody_up(daemon: RunningDaemon) -> None:
+    turns = [{"role": role, "content": "w"} for role in ("user", "assistant") for _ in (0,)] * 20_000
+    messages = [*turns, {"role": "user", "content": "say last"}]
+    body = {"model": "fake", "messages": messages, "stream": False, "options": {"num_ctx": 512}}
+    many = asyncio.create_task(daemon.post("/api/chat", body))
+    _, whole = await generate(daemon, "say quick", stream=False)
+    assert whole["response"] == "quick"
+    async with asyncio.timeout(20):
+        status, answer = await many
+    assert (status, answer["message"]["content"]) == (200, "last")
+    assert answer["prompt_eval_count"] > 400
+
+
+async def test_request_aborted_while_its_prompt_is_prepared_is_gone(daemon: RunningDaemon) -> None:
+    # Quadratic in the messages, so that rendering takes a second.
+    template = "{{ range .Messages }}{{ range $.Messages }}x{{ end }}{{ end }}"
+    await daemon.post("/api/create", {"model": "slow", "from": "fake", "template": template, "stream": False})
+    await generate(daemon, "")
+    instance = daemon.services.scheduler.loaded[0]
+    turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}] * 450
+    body = {"model": "slow", "messages": turns, "stream": False, "truncate": False}
+    with pytest.raises(TimeoutError):
+        await daemon.post("/api/chat", body, timeout=aiohttp.ClientTimeout(total=0.2))
+    handle = instance.handle
+    assert handle is not None
+    await wait_until(lambda: instance.num_leases == 0 and not handle._streams, seconds=1)
+    assert (await generate(daemon, "say quick", stream=False))[1]["response"] == "quick"

@@ -89,6 +89,10 @@ async def test_cleared_system_stays_cleared_in_the_export(daemon: RunningDaemon)
     assert "system" not in shown
     assert shown["parameters"].count("stop") == 1
     assert "FROM parent:latest\nSYSTEM \nPARAMETER stop Z\n" in shown["modelfile"]
+    body = {"model": "child", "prompt": "q", "stream": False, "_debug_render_only": True}
+    _, rendered = await daemon.post("/api/generate", body)
+    # An empty system message: the template must not put in a text of its own either.
+    assert rendered["_debug_info"]["rendered_template"] == "\n\nq"
 
 
 async def test_names_ignore_case_and_echo_the_request(daemon: RunningDaemon) -> None:
@@ -189,3 +193,25 @@ async def test_stale_socket_is_replaced(tmp_path: Path) -> None:
     async with run_fake_daemon(tmp_path) as daemon:
         assert (await daemon.call("GET", "/api/version"))[0] == 200
     assert not (tmp_path / "corral.sock").exists()
+
+
+async def test_model_with_a_damaged_manifest_can_be_removed_and_replaced(daemon: RunningDaemon) -> None:
+    manifests = daemon.folder / "models" / "manifests" / "registry.ollama.ai" / "library"
+    for name in ("bad", "worse"):
+        (manifests / name).mkdir()
+        (manifests / name / "latest").write_text("{")
+    assert (await daemon.call("DELETE", "/api/delete", {"model": "bad"}))[0] == 200
+    await daemon.create("worse")
+    _, tags = await daemon.call("GET", "/api/tags")
+    assert sorted(row["name"] for row in tags["models"]) == ["fake:latest", "worse:latest"]
+
+
+async def test_body_that_lies_about_its_encoding_is_400(daemon: RunningDaemon) -> None:
+    headers = {"Content-Encoding": "gzip"}
+    status, answer = await daemon.call("POST", "/api/show", b'{"model": "fake"}', headers=headers)
+    assert status == 400
+    assert "cannot be read" in answer["error"]
+
+
+async def test_status_says_that_there_is_no_cloud(daemon: RunningDaemon) -> None:
+    assert (await daemon.call("GET", "/api/status"))[1]["cloud"]["disabled"] is True

@@ -65,9 +65,9 @@ def test_deleting_one_of_two_names_keeps_the_layers(store: Store) -> None:
     store.put(parse_name("a"), manifest)
     store.copy(store.get(parse_name("a"), "a"), parse_name("b"))
     assert store.get(parse_name("a"), "a").digest == store.get(parse_name("b"), "b").digest
-    store.delete(store.get(parse_name("a"), "a"))
+    store.delete(parse_name("a"), "a")
     assert store.blobs.has(manifest.layers[0].digest)
-    store.delete(store.get(parse_name("b"), "b"))
+    store.delete(parse_name("b"), "b")
     assert not store.blobs.has(manifest.layers[0].digest)
     assert not list(store.layout.manifests.iterdir())
 
@@ -83,7 +83,7 @@ def test_pinned_blob_survives_the_deletion_of_its_model(store: Store) -> None:
     manifest = make_manifest(store, b"w")
     store.put(parse_name("a"), manifest)
     with store.pinned([manifest.layers[0].digest]):
-        store.delete(store.get(parse_name("a"), "a"))
+        store.delete(parse_name("a"), "a")
         assert store.blobs.has(manifest.layers[0].digest)
 
 
@@ -124,7 +124,7 @@ def test_damaged_manifest_is_passed_over_and_stops_every_sweep(store: Store) -> 
     store.put(parse_name("bad"), manifest)
     store.layout.manifest(parse_name("bad")).write_text('{"schemaVersion": 2, "con')
     assert [model.name.short for model in store.list_models()] == ["good:latest"]
-    store.delete(store.get(parse_name("good"), "good"))
+    store.delete(parse_name("good"), "good")
     assert store.blobs.has(manifest.layers[0].digest)
 
 
