@@ -121,17 +121,16 @@ class LlamaCppEngine:
         if request.max_tokens <= 0:
             self._release(sequence)
             return StepOutput(request.id, None, FinishReason.LENGTH, num_cached=sequence.num_cached)
-        logits = self._context.logits(sequence.row)
         if request.constraint is not None:
             # The sampler chain reads this very memory.
-            request.constraint.restrict(logits)
+            request.constraint.restrict(self._context.logits(sequence.row))
         token = sequence.chain.sample(self._context, sequence.row)
         if request.constraint is not None:
             request.constraint.accept(token)
         logprob = 0.0
         top: tuple[tuple[int, float], ...] = ()
         if request.top_logprobs is not None:
-            logprob, top = token_logprobs(logits, token, request.top_logprobs)
+            logprob, top = token_logprobs(self._context.logits(sequence.row), token, request.top_logprobs)
         sequence.tokens.append(token)
         sequence.num_generated += 1
         is_end = self._model.is_end(token)
