@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,6 @@ from corral.registry.store import Store
 
 DATA = b"weights" * 1000
 DIGEST = f"sha256:{hashlib.sha256(DATA).hexdigest()}"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "models")
-    store.open()
-    yield store
-    store.close()
 
 
 def test_commit_names_a_blob_by_its_bytes(store: Store) -> None:

