@@ -158,3 +158,16 @@ def test_environment_when_a_child_gets_more(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("CORRAL_TEST_KEPT", "1")
     environment = child_environment(CORRAL_TEST_ADDED="2")
     assert (environment["CORRAL_TEST_KEPT"], environment["CORRAL_TEST_ADDED"]) == ("1", "2")
+
+
+@pytest.mark.parametrize("origin", ["://x", "chrome-extension", "http://x:999999", "http://a b"])
+def test_origin_that_could_never_match_is_an_error_at_the_start(tmp_path: Path, origin: str) -> None:
+    with pytest.raises(InvalidRequest, match="setting origins"):
+        load_settings({"origins": origin}, environ={}, config_file=tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    "origin", ["*", "https://*.example.org", "chrome-extension://*", "http://10.0.0.1:*", "moz-extension://x"]
+)
+def test_origins_of_every_scheme_are_accepted(tmp_path: Path, origin: str) -> None:
+    assert load_settings({"origins": origin}, environ={}, config_file=tmp_path / "none.yaml").origins == (origin,)

@@ -140,9 +140,10 @@ async def test_deleted_model_is_gone_but_keeps_running(daemon: RunningDaemon) ->
 
 
 async def test_strangers_origin_is_refused_with_the_setting_to_change(daemon: RunningDaemon) -> None:
-    status, answer = await daemon.call("GET", "/api/tags", headers={"Origin": "http://evil.example"})
-    assert status == 403
-    assert "CORRAL_ORIGINS" in answer["error"]
+    async with daemon.http.get(f"{daemon.url}/api/tags", headers={"Origin": "http://evil.example"}) as response:
+        assert response.status == 403
+        assert response.headers["Vary"] == "Origin"
+        assert "CORRAL_ORIGINS" in (await response.json())["error"]
 
 
 async def test_local_origin_is_echoed_and_preflight_answered(daemon: RunningDaemon) -> None:
