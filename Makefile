@@ -1,7 +1,8 @@
 # Corral's two commands: `make demo` and `make test`. Everything lives in .venv; `make clean` removes it.
 PYTHON ?= python3
 VENV := .venv
-PIP := $(VENV)/bin/pip install --quiet --constraint constraints.txt
+# setuptools warns about every editable install of a root package; ours is one on purpose.
+PIP := PYTHONWARNINGS=ignore::UserWarning $(VENV)/bin/pip install --quiet --constraint constraints.txt
 PACKAGES := core registry modelfile backends daemon cli
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
