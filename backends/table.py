@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..core.errors import InvalidRequest
-from .protocol import Engine, EngineFactory
+from .protocol import EngineFactory
 
 BACKENDS: dict[str, str] = {
     "fake": "corral.backends.fake:FakeEngine",
@@ -20,6 +20,3 @@ def find_engine(backend: str) -> EngineFactory:
     module, _, attribute = BACKENDS[backend].partition(":")
     factory: EngineFactory = getattr(import_module(module), attribute)
     return factory
-
-
-__all__ = ["BACKENDS", "Engine", "find_engine"]

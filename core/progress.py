@@ -22,8 +22,3 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Report = Callable[[Progress], None]
-
-
-def ignore(progress: Progress) -> None:
-    """A Report for those who do not care."""
-    del progress

@@ -33,7 +33,6 @@ class Instance:
         self.num_leases = 0
         self.last_used = time.monotonic()
         self.released_at = time.time()
-        self.load_progress = 0.0
         self.load: asyncio.Task[RunnerHandle] | None = None
         self.retirement: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from .. import __version__
 from ..core.durations import format_time
-from ..core.errors import CorralError, InvalidName, InvalidRequest, ModelNotFound
+from ..core.errors import CorralError, InvalidName, ModelNotFound
 from ..core.names import ModelName, request_name
 from ..modelfile.describe import describe
 from ..modelfile.model import Model
@@ -24,6 +24,9 @@ from .services import SERVICES, Services
 from .streaming import json_response
 
 log = logging.getLogger(__name__)
+
+# The second is an old spelling that clients still send.
+MODEL_FIELDS = ("model", "name")
 
 
 async def root(request: web.Request) -> web.Response:
@@ -59,7 +62,7 @@ async def show(request: web.Request) -> web.Response:
     """One model in full."""
     services = request.app[SERVICES]
     fields = Fields(parse_json(await request.read()))
-    name = model_field(fields)
+    name = fields.model(*MODEL_FIELDS)
     verbose = fields.flag("verbose", False)
     return json_response(await asyncio.to_thread(_describe, services, name, verbose))
 
@@ -80,7 +83,7 @@ async def copy(request: web.Request) -> web.Response:
 async def delete(request: web.Request) -> web.Response:
     """Remove a name, and the layers that no other model uses."""
     services = request.app[SERVICES]
-    shown = model_field(Fields(parse_json(await request.read())))
+    shown = Fields(parse_json(await request.read())).model(*MODEL_FIELDS)
     try:
         name = request_name(shown)
     except InvalidName:
@@ -101,14 +104,6 @@ async def modelfile(request: web.Request) -> web.Response:
             "warnings": list(parsed.warnings),
         }
     )
-
-
-def model_field(fields: Fields) -> str:
-    """The `model` of a body, or its old spelling `name`. Errors: InvalidRequest when both are missing."""
-    shown = (fields.text("model") or fields.text("name") or "").strip()
-    if not shown:
-        raise InvalidRequest("model is required")
-    return shown
 
 
 def find_parent(services: Services, model: Model) -> Model | None:

@@ -143,7 +143,7 @@ class Scheduler:
         started = time.monotonic()
 
         def on_progress(fraction: float) -> None:
-            instance.load_progress = fraction
+            log.debug("loading %s: %d %%", model.name.short, fraction * 100)
 
         try:
             async with asyncio.timeout(self._settings.load_timeout or None):

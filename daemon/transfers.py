@@ -18,7 +18,7 @@ from ..registry.pull import fetch_file, link_file
 from ..registry.sources.source import find_source, split_reference
 from .dialects.fields import Fields, parse_json
 from .jobs import Job
-from .manage import model_field
+from .manage import MODEL_FIELDS
 from .origins import is_local
 from .services import SERVICES, Services
 from .streaming import send_progress
@@ -133,7 +133,7 @@ def _read_spec(services: Services, fields: Fields) -> CreateSpec:
         if not all(isinstance(text, str) for text in licenses or ()):
             raise InvalidRequest("license must be a string or a list of strings")
     return CreateSpec(
-        name=request_name(model_field(fields)),
+        name=request_name(fields.model(*MODEL_FIELDS)),
         files=_checked_files(services, fields, "files"),
         adapters=_checked_files(services, fields, "adapters"),
         template=fields.text("template"),

@@ -70,7 +70,6 @@ class Model:
             raise _load_failed("llama.cpp cannot load the model")
         self.vocab = lib.llama_model_get_vocab(self.pointer)
         self.num_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
-        self.num_ctx_train = int(lib.llama_model_n_ctx_train(self.pointer))
         self.size_bytes = int(lib.llama_model_size(self.pointer))
 
     def close(self) -> None:

@@ -9,6 +9,8 @@ import msgspec
 
 from ...core.errors import InvalidRequest
 
+_MAX_TOP_LOGPROBS = 20
+
 
 def parse_json(data: bytes) -> dict[str, Any]:
     """A body as an object. NaN passes, so that the check of the option that holds it can name it.
@@ -55,6 +57,22 @@ class Fields:
         """A string under the first of the names that is there."""
         value: str | None = self._get(names, str, "a string")
         return value
+
+    def model(self, *names: str) -> str:
+        """A model's name as the client wrote it, under the first of the names that has one.
+
+        Errors: InvalidRequest when none has.
+        """
+        for name in names:
+            shown = (self.text(name) or "").strip()
+            if shown:
+                return shown
+        raise InvalidRequest("model is required")
+
+    def top_logprobs(self) -> int | None:
+        """How many alternatives each token is to have; None when no log-probabilities are wanted."""
+        number = self.number("top_logprobs", 0, _MAX_TOP_LOGPROBS) or 0
+        return number if self.flag("logprobs", False) else None
 
     def flag(self, name: str, default: bool) -> bool:
         """A boolean."""

@@ -28,7 +28,6 @@ from .ollama_encoder import ChatEncoder, GenerateEncoder, encode_error
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _THINK_LEVELS = ("high", "medium", "low", "max")
-_MAX_TOP_LOGPROBS = 20
 
 
 def parse_generate(body: dict[str, Any]) -> Call:
@@ -77,12 +76,8 @@ def _shared(fields: Fields, verb: str) -> Call:
     needs = ("thinking",) if _thinks(fields.raw("think")) else ()
     if fields.items("images"):
         needs = (*needs, "vision")
-    model = (fields.text("model") or "").strip()
-    if not model:
-        raise InvalidRequest("model is required")
-    top_logprobs = fields.number("top_logprobs", 0, _MAX_TOP_LOGPROBS) or 0
     return Call(
-        model=model,
+        model=fields.model("model"),
         verb=verb,
         prompt=None,
         stream=fields.flag("stream", True),
@@ -90,7 +85,7 @@ def _shared(fields: Fields, verb: str) -> Call:
         keep_alive=parse_keep_alive(fields.raw("keep_alive")),
         truncate=fields.flag("truncate", True),
         shift=fields.flag("shift", True),
-        top_logprobs=top_logprobs if fields.flag("logprobs", False) else None,
+        top_logprobs=fields.top_logprobs(),
         format=_format(fields),
         render_only=fields.flag("_debug_render_only", False),
         needs=needs,

@@ -20,26 +20,23 @@ from .openai_encoder import ChatCompletionEncoder, CompletionEncoder, encode_err
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
-_MAX_TOP_LOGPROBS = 20
 
 
 def parse_chat_completion(body: dict[str, Any]) -> Call:
     """A body of /v1/chat/completions. Errors: InvalidRequest names the field."""
     fields = Fields(body)
     messages = fields.objects("messages")
-    model = _model(fields)
+    model = fields.model("model")
     if not messages:
         raise InvalidRequest("[] is too short - 'messages'")
     prompt = ChatPrompt(tuple(_message(index, message) for index, message in enumerate(messages)))
-    top_logprobs = fields.number("top_logprobs", 0, _MAX_TOP_LOGPROBS) or 0
-    wants_logprobs = fields.flag("logprobs", False)
-    return _call(fields, model, prompt, "chat", top_logprobs if wants_logprobs else None)
+    return _call(fields, model, prompt, "chat", fields.top_logprobs())
 
 
 def parse_completion(body: dict[str, Any]) -> Call:
     """A body of /v1/completions: the prompt goes through the chat template. Errors: InvalidRequest names the field."""
     fields = Fields(body)
-    model = _model(fields)
+    model = fields.model("model")
     if isinstance(fields.raw("prompt"), list):
         raise Unsupported("prompt: this version takes one string, not a list")
     text = fields.text("prompt") or ""
@@ -71,13 +68,6 @@ def _call(fields: Fields, model: str, prompt: ChatPrompt | None, verb: str, top_
         warnings=tuple(warnings),
         include_usage=Fields(fields.mapping("stream_options"), "stream_options.").flag("include_usage", False),
     )
-
-
-def _model(fields: Fields) -> str:
-    model = (fields.text("model") or "").strip()
-    if not model:
-        raise InvalidRequest("model is required")
-    return model
 
 
 def _options(fields: Fields) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
@@ -10,7 +9,7 @@ from urllib.parse import unquote
 import aiohttp
 
 from ...core.errors import InvalidRequest
-from .source import RemoteFile, RemoteModel
+from .source import RemoteFile, RemoteModel, model_name
 
 
 class LocalSource:
@@ -28,9 +27,3 @@ class LocalSource:
             raise InvalidRequest(f"no such file: {path.name}")
         file = RemoteFile(path.name, path.stat().st_size, path=path)
         return RemoteModel(model_name(path.stem), (file,))
-
-
-def model_name(stem: str) -> str:
-    """A valid model name made from a file's or package's name."""
-    cleaned = re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).strip("-.")
-    return cleaned[:80] or "model"

@@ -15,8 +15,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 
 from ...core.errors import InvalidRequest, SourceFailed
-from .local import model_name
-from .source import RemoteFile, RemoteModel
+from .source import RemoteFile, RemoteModel, model_name
 
 _JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 _REFERENCE = re.compile(

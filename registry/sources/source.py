@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -55,6 +56,12 @@ def split_reference(reference: str) -> tuple[str, str]:
         return "file", reference
     scheme, separator, rest = reference.partition("://")
     return (scheme.lower(), rest) if separator else ("", reference)
+
+
+def model_name(stem: str) -> str:
+    """A valid model name made from a file's or package's name."""
+    cleaned = re.sub(r"[^a-z0-9_.-]+", "-", stem.lower()).strip("-.")
+    return cleaned[:80] or "model"
 
 
 def find_source(scheme: str, http: aiohttp.ClientSession, config: Mapping[str, str]) -> Source:

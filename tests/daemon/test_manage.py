@@ -113,6 +113,7 @@ async def test_names_ignore_case_and_echo_the_request(daemon: RunningDaemon) -> 
         ("POST", "/api/copy", {"source": "a//b", "destination": "x"}, 400, 'source "a//b" is invalid'),
         ("POST", "/api/copy", {"source": "fake", "destination": ""}, 400, 'destination "" is invalid'),
         ("DELETE", "/api/delete", {"model": "nosuch"}, 404, "model 'nosuch' not found"),
+        ("POST", "/api/show", {"model": "", "name": "nosuch"}, 404, "model 'nosuch:latest' not found"),
         ("DELETE", "/api/delete", {"name": "a//b"}, 400, 'name "a//b" is invalid'),
         ("POST", "/api/chat", {"model": "../x", "messages": []}, 400, "invalid model name"),
         ("POST", "/api/chat", b"", 400, "missing request body"),
