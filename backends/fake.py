@@ -9,14 +9,20 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ..core.errors import LoadFailed
 from ..core.events import FinishReason
 from ..core.types import LoadSpec
-from .protocol import EngineInfo, EngineRequest, StepOutput
+from .protocol import EmbedInput, EngineInfo, EngineRequest, StepOutput
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _END = 256
+_DIMENSIONS = 8
 
 
 class ByteTokenizer:
@@ -26,6 +32,7 @@ class ByteTokenizer:
     eos_text = "<end>"
     specials = frozenset({"<end>"})
     num_vocab = _END + 1
+    special_tokens = {"<end>": _END}
 
     def encode(self, text: str, *, parse_special: bool) -> list[int]:
         """UTF-8 bytes; the text of the end token is one token when special texts count."""
@@ -42,13 +49,28 @@ class ByteTokenizer:
         """The byte itself."""
         return b"" if token == _END else bytes([token])
 
+    def special_text(self, token: int) -> str:
+        """The end token's text."""
+        return self.eos_text if token == _END else ""
+
+    def whole(self, tokens: Sequence[int]) -> list[int]:
+        """The text itself, or the end token where there is none."""
+        return list(tokens) or [_END]
+
+    def pair(self, query: Sequence[int], document: Sequence[int]) -> list[int]:
+        """Both with the end token between."""
+        return [*query, _END, *document]
+
     def vocabulary(self) -> tuple[list[bytes], list[int]]:
         """All bytes and the end."""
         return [self.piece(token) for token in range(_END + 1)], [_END]
 
 
 class FakeEngine:
-    """Runs scripts in place of a model. A window of 13 is refused, for tests of loads that fail."""
+    """Runs scripts in place of a model. A window of 13 is refused, for tests of loads that fail.
+
+    A text's vector counts its bytes by their remainder of 8.
+    """
 
     def __init__(self, spec: LoadSpec, on_progress: Callable[[float], None]) -> None:
         on_progress(1.0)
@@ -56,7 +78,8 @@ class FakeEngine:
         if options.num_ctx == 13:
             raise LoadFailed("the fake engine refuses a window of 13")
         self.tokenizer = ByteTokenizer()
-        self.info = EngineInfo(options.num_ctx or 4096, options.num_parallel or 4, 1 << 20, 0, None)
+        window = options.num_ctx or 4096
+        self.info = EngineInfo(window, options.num_parallel or 4, 1 << 20, 0, None, embed_window=window)
         self._waiting: list[EngineRequest] = []
         self._running: dict[int, tuple[EngineRequest, Iterator[int], int]] = {}
 
@@ -81,22 +104,36 @@ class FakeEngine:
             self._running[request.id] = (request, _script(request), 0)
         return [self._advance(request_id) for request_id in list(self._running)]
 
+    def embed(self, inputs: Sequence[EmbedInput]) -> Iterator[list[npt.NDArray[np.float32]]]:
+        """Counts of remainders, a text at a time."""
+        import numpy as np  # here: scripts need none
+
+        for item in inputs:
+            found = np.array(item.tokens) % _DIMENSIONS
+            yield [np.bincount(found, minlength=_DIMENSIONS).astype(np.float32)]
+
     def close(self) -> None:
         """Nothing to free."""
 
     def _advance(self, request_id: int) -> StepOutput:
         request, script, num_tokens = self._running[request_id]
+        prompt = _prompt_logprobs(request) if not num_tokens else ()
         if num_tokens >= request.max_tokens:
             del self._running[request_id]
-            return StepOutput(request_id, None, FinishReason.LENGTH)
-        token = _allowed(request, next(script, _END))
+            return StepOutput(request_id, None, FinishReason.LENGTH, prompt=prompt)
+        may_end = num_tokens >= request.sampling.min_tokens and not request.sampling.ignore_eos
+        token = _allowed(request, next(script, _END if may_end else ord(".")))
         self._running[request_id] = (request, script, num_tokens + 1)
         finish = FinishReason.STOP if token == _END else None
         if finish is None and num_tokens + 1 >= request.max_tokens:
             finish = FinishReason.LENGTH
         if finish:
             del self._running[request_id]
-        return StepOutput(request_id, token, finish, token == _END, -0.5, ((token, -0.5),))
+        return StepOutput(request_id, token, finish, token == _END, -0.5, ((token, -0.5),), prompt=prompt)
+
+
+def _prompt_logprobs(request: EngineRequest) -> tuple[tuple[float, tuple[tuple[int, float], ...]], ...]:
+    return tuple((-0.25, ((token, -0.25),)) for token in request.tokens[1:]) if request.prompt_logprobs else ()
 
 
 def _allowed(request: EngineRequest, token: int) -> int:

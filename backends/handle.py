@@ -12,12 +12,15 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Self
 
+import msgspec
+
 from ..core.errors import Failure, LoadFailed, RunnerDied
 from ..core.events import Done, Event, Failed, merge_deltas
 from ..core.settings import child_environment
-from ..core.types import GenerateRequest, LoadSpec
+from ..core.types import EmbedRequest, GenerateRequest, LoadSpec
 from ..core.wire import (
     Abort,
+    Embed,
     Emit,
     Faulted,
     FrameSplitter,
@@ -154,18 +157,18 @@ class RunnerHandle:
         """The process id."""
         return self._process.pid
 
-    def generate(self, make_request: Callable[[int], GenerateRequest]) -> EventStream:
-        """Start a request; `make_request` gets its id. The stream ends with exactly one terminal event.
+    def submit(self, request: GenerateRequest | EmbedRequest) -> EventStream:
+        """Start a request; it is given an id. The stream ends with exactly one terminal event.
 
         Errors: RunnerDied when the process has ended already.
         """
         if not self.is_alive or self._transport is None:
             raise RunnerDied(self._death())
         self._next_id += 1
-        request = make_request(self._next_id)
-        stream = EventStream(lambda: self._abort(request.id))
-        self._streams[request.id] = stream
-        self._send(Generate(request))
+        numbered = msgspec.structs.replace(request, id=self._next_id)
+        stream = EventStream(lambda: self._abort(numbered.id))
+        self._streams[numbered.id] = stream
+        self._send(Embed(numbered) if isinstance(numbered, EmbedRequest) else Generate(numbered))
         return stream
 
     async def close(self, force: bool = False) -> None:

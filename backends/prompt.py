@@ -8,13 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from ..core.errors import ContextExceeded, InvalidRequest
-from ..core.types import ChatPrompt, InfillPrompt, Message, Part, Prompt, Text, TextPrompt, ToolResult
+from ..core.types import (
+    ChatPrompt,
+    InfillPrompt,
+    Message,
+    Part,
+    Prompt,
+    Text,
+    TextPrompt,
+    Thinking,
+    TokensPrompt,
+    ToolCall,
+    ToolResult,
+    text_message,
+)
 from ..modelfile.gotemplate.prompt import GoPrompt
-from ..modelfile.jinja import ChatTemplate
+from ..modelfile.jinja import ChatTemplate, mentions
+from ..modelfile.output.syntax import GENERIC, OutputSyntax, describe_tools, find_syntax
 from .protocol import Tokenizer
 
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
@@ -36,8 +51,10 @@ class PromptBuilder:
 
     def __init__(self, tokenizer: Tokenizer, chat_template: str | None) -> None:
         self._tokenizer = tokenizer
+        self._source = chat_template or ""
         self._template = ChatTemplate(chat_template, tokenizer.bos_text, tokenizer.eos_text) if chat_template else None
         self._go_templates: dict[str, GoPrompt] = {}
+        self._syntaxes: dict[str | None, OutputSyntax] = {}
         texts = sorted(tokenizer.specials, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, texts))) if texts else None
 
@@ -46,16 +63,54 @@ class PromptBuilder:
 
         Errors: ContextExceeded with both numbers; InvalidTemplate when the template refuses the messages.
         """
-        if isinstance(prompt, TextPrompt):
-            prepared = PreparedPrompt(self._encode(prompt.text, parse_special=True), prompt.text)
-            return _fitting(prepared, window)
-        if isinstance(prompt, InfillPrompt):
-            return _fitting(self._render_infill(prompt, template), window)
-        self._check_context(prompt.context)
-        turns = _split_turns(prompt.messages)
-        if truncate and len(turns) > 1:
-            return self._fit_turns(prompt, turns, window, template)
-        return _fitting(self._render(prompt, prompt.messages, template), window)
+        if isinstance(prompt, ChatPrompt):
+            turns = _split_turns(prompt.messages)
+            if truncate and len(turns) > 1:
+                self._check_tokens("context", prompt.context)
+                return self._fit_turns(prompt, turns, window, template)
+        return _fitting(self._render_whole(prompt, template), window)
+
+    def render(self, prompt: Prompt, window: int, template: str | None = None) -> PreparedPrompt:
+        """The prompt of a request that generates nothing: old turns go, but what is too long still is shown whole."""
+        try:
+            return self.prepare(prompt, window, True, template)
+        except ContextExceeded:
+            return self._render_whole(prompt, template)
+
+    def syntax(self, template: str | None, prompt: ChatPrompt) -> OutputSyntax:
+        """The form in which answers hold thinking and calls, told from the template that renders the prompt."""
+        if prompt.tools and not self._knows_tools(template):
+            return GENERIC
+        if template not in self._syntaxes:
+            while len(self._syntaxes) >= _CACHED_TEMPLATES:
+                del self._syntaxes[next(iter(self._syntaxes))]
+            source = self._source if template is None else template
+            self._syntaxes[template] = find_syntax(source, is_go=template is not None)
+        return self._syntaxes[template]
+
+    def _knows_tools(self, template: str | None) -> bool:
+        if template is not None:
+            return self._go_template(template).mentions("tools")
+        return mentions(self._source, "tools")
+
+    def _render_whole(self, prompt: Prompt, template: str | None) -> PreparedPrompt:
+        match prompt:
+            case TextPrompt(text, parse_special, add_special):
+                prefix = self._tokenizer.prefix() if add_special else []
+                tokens = [*prefix, *self._tokenizer.encode(text, parse_special=parse_special)]
+                return PreparedPrompt(_single_prefix(tokens, prefix), text)
+            case TokensPrompt(tokens):
+                self._check_tokens("prompt", tokens)
+                return PreparedPrompt(list(tokens), self._decode(tokens))
+            case InfillPrompt():
+                return self._render_infill(prompt, template)
+            case ChatPrompt():
+                self._check_tokens("context", prompt.context)
+                return self._render(prompt, prompt.messages, template)
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        pieces = (self._tokenizer.piece(token) or self._tokenizer.special_text(token).encode() for token in tokens)
+        return b"".join(pieces).decode("utf-8", "replace")
 
     def _fit_turns(
         self, prompt: ChatPrompt, turns: list[list[Message]], window: int, template: str | None
@@ -84,27 +139,37 @@ class PromptBuilder:
             num_kept = doubled if doubled < too_many else (fits + too_many) // 2
         return best if best is not None else _fitting(render(1), window)
 
-    def _check_context(self, context: Sequence[int]) -> None:
+    def _check_tokens(self, field: str, tokens: Sequence[int]) -> None:
         size = self._tokenizer.num_vocab
-        strange = next((token for token in context if token >= size), None)
+        strange = next((token for token in tokens if not 0 <= token < size), None)
         if strange is not None:
             raise InvalidRequest(
-                f"context: token {strange} is not in this model's vocabulary of {size}: it is of another"
+                f"{field}: token {strange} is not in this model's vocabulary of {size}: it is of another"
             )
 
     def _render(self, prompt: ChatPrompt, messages: Sequence[Message], template: str | None) -> PreparedPrompt:
+        tools = [self._guard_json(tool) for tool in prompt.tools]
+        if tools and not self._knows_tools(template):
+            messages, tools = _tell_of_tools(messages, tools), []
         guarded = [self._guard(message) for message in messages]
-        if template is not None:
-            text = self._go_template(template).render(guarded)
-        elif self._template is not None:
-            text = self._template.render(guarded)
-        else:
-            text = "\n\n".join(message.text for message in guarded)
+        text = self._render_text(prompt, guarded, tools, template)
+        if prompt.continue_last:
+            text = _cut_after(text, guarded[-1].text)
         tokens = self._encode_guarded(text)
         if prompt.context:
             prefix = self._tokenizer.prefix()
             tokens = [*prompt.context, *tokens[len(prefix) :]]
         return PreparedPrompt(tokens, _STRAY.sub("", text))
+
+    def _render_text(
+        self, prompt: ChatPrompt, messages: list[Message], tools: list[dict[str, Any]], template: str | None
+    ) -> str:
+        if template is not None:
+            return self._go_template(template).render(messages, tools, prompt.think)
+        if self._template is None:
+            return "\n\n".join(message.text for message in messages)
+        variables = {**_thinking_variables(prompt.think), **prompt.variables}
+        return self._template.render(messages, tools, not prompt.continue_last, extra=variables)
 
     def _render_infill(self, prompt: InfillPrompt, template: str | None) -> PreparedPrompt:
         if template is None:
@@ -124,9 +189,18 @@ class PromptBuilder:
         return msgspec.structs.replace(message, parts=tuple(self._guard_part(part) for part in message.parts))
 
     def _guard_part(self, part: Part) -> Part:
-        if not isinstance(part, Text | ToolResult):
+        if isinstance(part, ToolCall):
+            return msgspec.structs.replace(part, arguments=self._guard_json(part.arguments))
+        if not isinstance(part, Text | Thinking | ToolResult):
             return part
         return msgspec.structs.replace(part, text=self._guard_text(part.text))
+
+    def _guard_json(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._guard_text(value)
+        if isinstance(value, dict):
+            return {self._guard_text(key): self._guard_json(item) for key, item in value.items()}
+        return [self._guard_json(item) for item in value] if isinstance(value, list) else value
 
     def _guard_text(self, text: str) -> str:
         text = _STRAY.sub("", text)
@@ -134,7 +208,7 @@ class PromptBuilder:
 
     def _encode_guarded(self, text: str) -> list[int]:
         if _OPEN not in text:
-            return self._encode(text, parse_special=True)
+            return self._encode(text)
         tokens = self._tokenizer.prefix()
         # re.split with one group gives template text and guarded text in turn.
         for index, piece in enumerate(_GUARDED.split(text)):
@@ -143,15 +217,39 @@ class PromptBuilder:
                 tokens += self._tokenizer.encode(piece, parse_special=index % 2 == 0)
         return _single_prefix(tokens, self._tokenizer.prefix())
 
-    def _encode(self, text: str, *, parse_special: bool) -> list[int]:
+    def _encode(self, text: str) -> list[int]:
         prefix = self._tokenizer.prefix()
-        return _single_prefix([*prefix, *self._tokenizer.encode(text, parse_special=parse_special)], prefix)
+        return _single_prefix([*prefix, *self._tokenizer.encode(text, parse_special=True)], prefix)
 
 
 def _single_prefix(tokens: list[int], prefix: list[int]) -> list[int]:
     """Templates often write the beginning-of-sequence token themselves; it must not stand there twice."""
     doubled = prefix and tokens[len(prefix) : 2 * len(prefix)] == prefix
     return tokens[len(prefix) :] if doubled else tokens
+
+
+def _tell_of_tools(messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> list[Message]:
+    """Messages whose system prompt describes the tools, for a template that knows none."""
+    described = describe_tools(tools)
+    if messages and messages[0].role == "system":
+        return [text_message("system", f"{messages[0].text}\n\n{described}"), *messages[1:]]
+    return [text_message("system", described), *messages]
+
+
+def _thinking_variables(think: bool | str | None) -> dict[str, Any]:
+    """What Jinja templates read of it: Qwen and others `enable_thinking`, DeepSeek `thinking`, GPT-OSS the level."""
+    if think is None:
+        return {}
+    level = {"reasoning_effort": think} if isinstance(think, str) else {}
+    return {"enable_thinking": bool(think), "thinking": bool(think), **level}
+
+
+def _cut_after(text: str, last: str) -> str:
+    """A rendered chat up to the end of its last message, so that the answer goes on with it."""
+    at = text.rfind(last.strip())
+    if at < 0 or not last.strip():
+        raise InvalidRequest("the answer cannot go on with the last message: the template changes its text")
+    return text[: at + len(last.strip())]
 
 
 def _split_turns(messages: Sequence[Message]) -> list[list[Message]]:

@@ -5,7 +5,7 @@ One thread calls add, abort, step and close. `tokenizer` may be used from anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 
 
 class EngineInfo(msgspec.Struct, frozen=True):
-    """What was loaded. `num_ctx` is the window of one sequence in tokens; sizes are bytes."""
+    """What was loaded. `num_ctx` is the window of one sequence in tokens; sizes are bytes.
+
+    `embed_window` is how many tokens a text may have that is embedded.
+    """
 
     num_ctx: int
     num_parallel: int
     size_bytes: int
     size_vram_bytes: int
     chat_template: str | None
+    embed_window: int = 0
 
 
 class Constraint(Protocol):
@@ -46,7 +50,7 @@ class EngineRequest:
     """One sequence to run. `tokens` is the whole prompt, at least one token and shorter than `window`.
 
     `max_tokens` bounds the answer. With `shift` a full window drops old tokens after `sampling.num_keep` and goes on.
-    `top_logprobs` is None when no log-probabilities are wanted.
+    `top_logprobs` is None when no log-probabilities are wanted; `prompt_logprobs` wants those of the prompt as well.
     """
 
     id: int
@@ -57,13 +61,15 @@ class EngineRequest:
     shift: bool = True
     top_logprobs: int | None = None
     constraint: Constraint | None = None
+    prompt_logprobs: bool = False
 
 
 class StepOutput(msgspec.Struct, frozen=True):
     """One new token of one sequence. `finish` set means it was the last, and the sequence is gone.
 
     `token` is None when the sequence ends without one, as with max_tokens 0. `is_end` marks an end-of-generation
-    token, which is no text. `logprob` is natural; `top` holds the likeliest (token, logprob), best first.
+    token, which is no text. `logprob` is natural; `top` holds the likeliest (token, logprob), best first. `prompt`
+    comes with the first output when it was asked for: the same two for each token of the prompt after its first.
     """
 
     id: int
@@ -74,6 +80,14 @@ class StepOutput(msgspec.Struct, frozen=True):
     top: tuple[tuple[int, float], ...] = ()
     num_cached: int = 0
     num_shifted: int = 0
+    prompt: tuple[tuple[float, tuple[tuple[int, float], ...]], ...] = ()
+
+
+class EmbedInput(msgspec.Struct, frozen=True):
+    """One text to embed, as tokens, at most `EngineInfo.embed_window`. `pooling` None means the model's own."""
+
+    tokens: list[int]
+    pooling: str | None = None
 
 
 class Tokenizer(Protocol):
@@ -96,6 +110,23 @@ class Tokenizer(Protocol):
         """The bytes that a token adds to the text; b"" for control tokens."""
         ...
 
+    @property
+    def special_tokens(self) -> Mapping[str, int]:
+        """Control tokens, which are no text by themselves, by the text that stands for each."""
+        ...
+
+    def special_text(self, token: int) -> str:
+        """The text that stands for a control token, "" for others."""
+        ...
+
+    def pair(self, query: Sequence[int], document: Sequence[int]) -> list[int]:
+        """The tokens of a text to embed that is a query and a document, for a rank head."""
+        ...
+
+    def whole(self, tokens: Sequence[int]) -> list[int]:
+        """A text to embed with what the model wants before and after it."""
+        ...
+
     def vocabulary(self) -> tuple[list[bytes], list[int]]:
         """The bytes of every token, b"" for control tokens, and the tokens that end a generation."""
         ...
@@ -104,8 +135,15 @@ class Tokenizer(Protocol):
 class Engine(Protocol):
     """Many sequences at once over one loaded model."""
 
-    info: EngineInfo
-    tokenizer: Tokenizer
+    @property
+    def info(self) -> EngineInfo:
+        """What was loaded."""
+        ...
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's vocabulary."""
+        ...
 
     @property
     def has_work(self) -> bool:
@@ -114,6 +152,14 @@ class Engine(Protocol):
 
     def add(self, request: EngineRequest) -> None:
         """Take a sequence in; it waits inside until it can run."""
+        ...
+
+    def embed(self, inputs: Sequence[EmbedInput]) -> Iterator[list[npt.NDArray[np.float32]]]:
+        """Vectors of texts in order, float32 of (dimensions,) each and not normalised; of (1,) from a rank head.
+
+        Each item is what one computation finished, perhaps nothing: steps of generation may come between two. A new
+        call ends the one before it, which may be left at any point. Errors: Unsupported.
+        """
         ...
 
     def abort(self, request_id: int) -> None:

@@ -16,9 +16,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from ..core.errors import CorralError
 from ..core.events import Event, Failed
-from ..core.types import GenerateRequest, LoadSpec
+from ..core.types import EmbedRequest, GenerateRequest, LoadSpec
 from ..core.wire import (
     Abort,
+    Embed,
     Emit,
     Faulted,
     FrameSplitter,
@@ -34,13 +35,12 @@ from ..core.wire import (
     to_runner_decoder,
 )
 from .outbox import Outbox
-from .pipeline import Pipeline, PreparedRequest
-from .protocol import Engine
+from .pipeline import Pipeline, Prepared
 from .table import find_engine
 
 _RECEIVE_BYTES = 1 << 18
 _NUM_PREPARERS = 4
-Work = PreparedRequest | int
+Work = Prepared | int
 
 
 class Runner:
@@ -67,7 +67,7 @@ class Runner:
         match frame:
             case Load(spec):
                 self._load(spec)
-            case Generate(request):
+            case Generate(request) | Embed(request):
                 with self._handing_over:
                     self._preparing.add(request.id)
                 future = self._preparers.submit(self._prepare, request)
@@ -86,9 +86,9 @@ class Runner:
             return
         info = engine.info
         self._send(Loaded(info.num_ctx, info.num_parallel, info.size_bytes, info.size_vram_bytes))
-        threading.Thread(target=self._run, args=(engine, self._pipeline), name="engine", daemon=True).start()
+        threading.Thread(target=self._run, args=(self._pipeline,), name="engine", daemon=True).start()
 
-    def _prepare(self, request: GenerateRequest) -> None:
+    def _prepare(self, request: GenerateRequest | EmbedRequest) -> None:
         assert self._pipeline is not None, "the daemon sends requests after Loaded"
         try:
             prepared = self._pipeline.prepare(request)
@@ -122,13 +122,13 @@ class Runner:
                 request_id, Failed("internal", "the prompt could not be prepared; the daemon's log says more")
             )
 
-    def _run(self, engine: Engine, pipeline: Pipeline) -> None:
+    def _run(self, pipeline: Pipeline) -> None:
         outbox = Outbox(self._send)
         try:
             while True:
-                events = self._take_work(pipeline, wait=not engine.has_work)
-                if engine.has_work:
-                    events += pipeline.absorb(engine.step())
+                events = self._take_work(pipeline, wait=not pipeline.has_work)
+                if pipeline.has_work:
+                    events += pipeline.step()
                 outbox.add(events)
         except Exception:  # noqa: BLE001 - the runner loop is one of the three places
             # A native fault leaves the engine in no known state: say so to everyone, then let the daemon start afresh.

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import InvalidFormat
 from ..core.types import OutputFormat
+from ..modelfile.output.syntax import ThinkingTags
+from .exact import exact_grammar
 from .protocol import Tokenizer
+from .schema import Schema, contains_large, locate, read_schema, with_definitions
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# A small model that may write blanks at will may write nothing else; this is enough for any indentation.
-_WHITESPACE = r"[\x20\x0A]{0,20}"
-# llguidance reads numbers as doubles: beyond this whole numbers would silently become their neighbours.
-_MAX_EXACT = (1 << 53) - 1
 _ANY_OBJECT = '{"type": "object"}'
+_MAX_SOURCE_CHARS = 2 << 20
 
 
 class GrammarConstraint:
@@ -53,18 +52,42 @@ class GrammarCompiler:
         self._vocabulary: Any = None
         self._num_vocab = 0
 
-    def compile(self, output_format: OutputFormat) -> GrammarConstraint:
-        """A constraint for one answer. Errors: InvalidFormat with llguidance's words, which name the place."""
+    def compile(self, output_format: OutputFormat, thinking: ThinkingTags | None = None) -> GrammarConstraint:
+        """A constraint for one answer; with `thinking` the answer begins inside such tags, and the format follows them.
+
+        Errors: InvalidFormat with the JSON pointer of what cannot be kept, or llguidance's words.
+        """
+        if len(output_format.source) > _MAX_SOURCE_CHARS:
+            raise InvalidFormat(f"format: it has more than {_MAX_SOURCE_CHARS} characters")
+        return self._make(_grammar(output_format), thinking, "format")
+
+    def compile_calls(self, lark: str, thinking: ThinkingTags | None = None) -> GrammarConstraint:
+        """A constraint for an answer that consists of tool calls. Errors: InvalidFormat for a tool's parameters."""
         from llguidance import LLMatcher
 
-        grammar = _grammar(output_format)
-        is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar)
-        if is_error:
-            raise InvalidFormat(f"format: this schema cannot constrain an answer: {' '.join(messages[0].split())}")
+        return self._make(str(LLMatcher.grammar_from_lark(lark)), thinking, "tools")
+
+    def _make(self, grammar: str, thinking: ThinkingTags | None, field: str) -> GrammarConstraint:
+        from llguidance import LLMatcher
+
+        if thinking is not None:
+            grammar = self._after_thinking(grammar, thinking)
         matcher = LLMatcher(self._take_in(), grammar, log_level=0)
         if matcher.is_error():
-            raise InvalidFormat(f"format: this schema cannot constrain an answer: {matcher.get_error()}")
+            raise InvalidFormat(f"{field}: this cannot constrain an answer: {' '.join(matcher.get_error().split())}")
         return GrammarConstraint(matcher, self._num_vocab)
+
+    def _after_thinking(self, grammar: str, thinking: ThinkingTags) -> str:
+        """The grammar behind any text that ends in the closing tag."""
+        token = self._tokenizer.special_tokens.get(thinking.close)
+        if token is None:
+            head = f"start: thought blanks @answer\nthought[suffix={json.dumps(thinking.close)}]: /(?s:.*)/\n"
+        else:
+            head = f"start: thought <[{token}]> blanks @answer\nthought: /(?s:.*)/\n"
+        outer = {"lark_grammar": head + "blanks: /[ \\n]*/\n"}
+        # llguidance hands Lark on as it is, and everything else as JSON.
+        inner = json.loads(grammar)["grammars"] if grammar.startswith("{") else [{"lark_grammar": grammar}]
+        return json.dumps({"grammars": [outer, {**inner[0], "name": "answer"}, *inner[1:]]})
 
     def _take_in(self) -> Any:
         if self._vocabulary is None:
@@ -92,32 +115,39 @@ class _Vocabulary:
         return self._tokenizer.encode(decoded, parse_special=False)
 
 
-def _check_numbers(value: Any, pointer: str) -> None:
-    """Errors: InvalidFormat with the JSON pointer of a whole number that would not stay exact."""
-    if isinstance(value, int) and abs(value) > _MAX_EXACT:
-        raise InvalidFormat(f"format: {pointer}: {value} is beyond 2^53-1 and cannot be kept exactly")
-    children: Iterable[tuple[Any, Any]] = ()
-    if isinstance(value, dict):
-        children = value.items()
-    elif isinstance(value, list):
-        children = enumerate(value)
-    for key, child in children:
-        _check_numbers(child, f"{pointer}/{key}")
-
-
 def _grammar(output_format: OutputFormat) -> str:
-    from llguidance import LLMatcher
+    from llguidance import LLMatcher, grammar_from
 
     kind, source = output_format.kind, output_format.source
+    if kind in ("json", "json_schema"):
+        return _schema_grammar(read_schema(_ANY_OBJECT if kind == "json" else source))
     try:
-        if kind == "regex":
-            return str(LLMatcher.grammar_from_regex(source))
-        if kind == "lark":
-            return str(LLMatcher.grammar_from_lark(source))
-        schema = _ANY_OBJECT if kind == "json" else source
-        _check_numbers(json.loads(schema), "#")
-        # oneOf is read as anyOf where the branches cannot be told apart beforehand, as other servers do.
-        overrides = {"whitespace_pattern": _WHITESPACE, "coerce_one_of": True}
-        return str(LLMatcher.grammar_from_json_schema(schema, overrides=overrides))
+        grammar = str(LLMatcher.grammar_from_lark(source) if kind == "lark" else grammar_from(kind, source))
     except ValueError as error:
-        raise InvalidFormat(f"format: {error}") from None
+        raise InvalidFormat(f"format: {' '.join(str(error).split())}") from None
+    words = _complaint(grammar)
+    if words:
+        raise InvalidFormat(f"format: this {kind} cannot constrain an answer: {words}")
+    return grammar
+
+
+def _schema_grammar(schema: Schema) -> str:
+    from llguidance import LLMatcher
+
+    if contains_large(schema):
+        return str(LLMatcher.grammar_from_lark(exact_grammar(schema)))
+    grammar = str(LLMatcher.grammar_from_json_schema(json.dumps(with_definitions(schema, schema))))
+    if _complaint(grammar):
+        pointer, words = locate(
+            schema, lambda part: _complaint(str(LLMatcher.grammar_from_json_schema(json.dumps(part))))
+        )
+        raise InvalidFormat(f"format: {pointer}: {words}")
+    return grammar
+
+
+def _complaint(grammar: str) -> str | None:
+    """What llguidance says against a grammar, in one line."""
+    from llguidance import LLMatcher
+
+    is_error, messages = LLMatcher.validate_grammar_with_warnings(grammar)
+    return " ".join(messages[0].split()) if is_error else None

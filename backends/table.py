@@ -9,7 +9,7 @@ from .protocol import EngineFactory
 
 BACKENDS: dict[str, str] = {
     "fake": "corral.backends.fake:FakeEngine",
-    "llamacpp": "corral.backends.llamacpp.engine:LlamaCppEngine",
+    "llamacpp": "corral.backends.llamacpp.engine:load_engine",
 }
 
 

@@ -17,11 +17,15 @@ class FinishReason(StrEnum):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """One token with its natural-log probability. `text` may hold U+FFFD where `data` is part of a character."""
+    """One token with its natural-log probability. `text` may hold U+FFFD where `data` is part of a character.
+
+    `logprob` is None for the first token of a prompt, which nothing foretells.
+    """
 
     text: str
     data: bytes
-    logprob: float
+    logprob: float | None
+    token: int = -1
 
 
 class TokenLogprob(msgspec.Struct, frozen=True):
@@ -59,7 +63,7 @@ class ThinkingDelta(msgspec.Struct, frozen=True, tag="thinking"):
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):
-    """A tool call, whole: `arguments` is JSON text."""
+    """A piece of a tool call. The first of an index has `id` and `name`; the `arguments` of an index join to JSON."""
 
     index: int
     id: str
@@ -68,20 +72,35 @@ class ToolCallDelta(msgspec.Struct, frozen=True, tag="tool_call"):
 
 
 class Rendered(msgspec.Struct, frozen=True, tag="rendered"):
-    """The prompt as the model would get it, for requests that only ask for that."""
+    """The prompt as the model would get it, for requests that only ask for that.
+
+    `tokens` and `pieces`, the bytes of each, are there where the request wants its context.
+    """
 
     text: str
     num_tokens: int
+    tokens: tuple[int, ...] = ()
+    pieces: tuple[bytes, ...] = ()
+
+
+class Embedded(msgspec.Struct, frozen=True, tag="embedded"):
+    """One vector for each input, in order: little-endian float32 of (dimensions,)."""
+
+    vectors: tuple[bytes, ...]
 
 
 class Done(msgspec.Struct, frozen=True, tag="done"):
-    """The end of an answer. `warnings` say what was cut or not honoured; `context` is prompt and answer as tokens."""
+    """The end of an answer. `warnings` say what was cut or not honoured; `context` is prompt and answer as tokens.
+
+    `stop` is the stop string that ended it, where one did.
+    """
 
     reason: FinishReason
     usage: Usage = Usage()
     timings: Timings = Timings()
     warnings: tuple[str, ...] = ()
     context: tuple[int, ...] = ()
+    stop: str | None = None
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -91,14 +110,16 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     message: str
 
 
-Event = TextDelta | ThinkingDelta | ToolCallDelta | Rendered | Done | Failed
+Event = TextDelta | ThinkingDelta | ToolCallDelta | Rendered | Embedded | Done | Failed
 Terminal = Done | Failed
 
 
 def merge_deltas(first: Event, second: Event) -> Event | None:
-    """One event with the content of both when both are text or both thinking, else None."""
+    """One event with the content of both when both are text, thinking or pieces of one tool call, else None."""
     if isinstance(first, TextDelta) and isinstance(second, TextDelta):
         return TextDelta(first.text + second.text, first.logprobs + second.logprobs)
     if isinstance(first, ThinkingDelta) and isinstance(second, ThinkingDelta):
         return ThinkingDelta(first.text + second.text, first.logprobs + second.logprobs)
+    if isinstance(first, ToolCallDelta) and isinstance(second, ToolCallDelta) and not second.name:
+        return msgspec.structs.replace(first, arguments=first.arguments + second.arguments)
     return None

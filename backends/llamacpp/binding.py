@@ -20,6 +20,8 @@ _TOKEN_ATTR_CONTROL = 1 << 3
 _TOKEN_ATTR_USER_DEFINED = 1 << 4
 _ERROR_LEVEL = 4
 _NO_SLOT = 1
+# Texts that are embedded at once.
+_MAX_TEXTS = 64
 
 _last_errors: deque[str] = deque(maxlen=8)
 
@@ -82,6 +84,11 @@ class Model:
         return bool(lib.llama_model_has_decoder(self.pointer))
 
     @property
+    def num_embed(self) -> int:
+        """Numbers in the vector of a token."""
+        return int(lib.llama_model_n_embd_out(self.pointer))
+
+    @property
     def chat_template(self) -> str | None:
         """The Jinja template from the metadata."""
         text = lib.llama_model_chat_template(self.pointer, None)
@@ -91,15 +98,15 @@ class Model:
         """Whether a token ends a generation."""
         return bool(lib.llama_vocab_is_eog(self.vocab, token))
 
-    def tokenize(self, text: str, parse_special: bool) -> list[int]:
-        """Tokens of a text, with nothing put in front."""
+    def tokenize(self, text: str, parse_special: bool, add_special: bool = False) -> list[int]:
+        """Tokens of a text; with `add_special` those that the model wants before and after it as well."""
         data = text.encode("utf-8", "surrogatepass")
         capacity = len(data) + 8
         buffer = (lib.llama_token * capacity)()
-        count = lib.llama_tokenize(self.vocab, data, len(data), buffer, capacity, False, parse_special)
+        count = lib.llama_tokenize(self.vocab, data, len(data), buffer, capacity, add_special, parse_special)
         if count < 0:
             buffer = (lib.llama_token * -count)()
-            count = lib.llama_tokenize(self.vocab, data, len(data), buffer, -count, False, parse_special)
+            count = lib.llama_tokenize(self.vocab, data, len(data), buffer, -count, add_special, parse_special)
         return list(buffer[:count])
 
     def piece(self, token: int, special: bool = False) -> bytes:
@@ -112,15 +119,33 @@ class Model:
                 return buffer.raw[:count]
             size = -count
 
-    def special_texts(self) -> frozenset[str]:
-        """Texts that `parse_special` turns into control or user-defined tokens."""
+    def special_texts(self) -> dict[int, str]:
+        """Texts that `parse_special` turns into control or user-defined tokens, by those tokens."""
         wanted = _TOKEN_ATTR_CONTROL | _TOKEN_ATTR_USER_DEFINED
-        return frozenset(
-            text
+        return {
+            token: text
             for token in range(self.num_vocab)
             if lib.llama_vocab_get_attr(self.vocab, token) & wanted
             and (text := self.piece(token, special=True).decode("utf-8", "replace"))
+        }
+
+    def is_control(self, token: int) -> bool:
+        """Whether a token is no text by itself."""
+        return bool(lib.llama_vocab_is_control(self.vocab, token))
+
+    def separators(self) -> list[int]:
+        """What stands between two texts: the end token and the separator, as far as the vocabulary asks for them."""
+        wanted = (
+            (lib.llama_vocab_get_add_eos, lib.llama_vocab_eos),
+            (lib.llama_vocab_get_add_sep, lib.llama_vocab_sep),
         )
+        found = [self._token(getter) for asks, getter in wanted if asks(self.vocab)]
+        return [token for token in found if token is not None]
+
+    def filler_token(self) -> int:
+        """A token that stands for an empty text."""
+        found = (self._token(getter) for getter in (lib.llama_vocab_eos, lib.llama_vocab_bos))
+        return next((token for token in found if token is not None), 0)
 
     def begin_token(self) -> int | None:
         """The token that starts every prompt, where the model wants one."""
@@ -171,14 +196,19 @@ class Batch:
         """Start the next batch."""
         self.size = 0
 
-    def add(self, tokens: Sequence[int], position: int, sequence: int, wants_logits: bool) -> int:
-        """Append tokens of one sequence from `position` on; returns the row of the last, whose logits may be wanted."""
+    def add(
+        self, tokens: Sequence[int], position: int, sequence: int, wants_logits: bool, wants_all: bool = False
+    ) -> int:
+        """Append tokens of one sequence from `position` on; returns the row of the last, whose logits may be wanted.
+
+        With `wants_all` the results of every one are kept.
+        """
         start, end = self.size, self.size + len(tokens)
         self._tokens[start:end] = tokens
         self._positions[start:end] = np.arange(position, position + len(tokens))
         self._sequences[start:end] = sequence
-        self._wanted[start:end] = 0
-        self._wanted[end - 1] = wants_logits
+        self._wanted[start:end] = wants_all
+        self._wanted[end - 1] = wants_logits or wants_all
         self.size = end
         return end - 1
 
@@ -232,6 +262,63 @@ class Context:
     def move(self, sequence: int, start: int, end: int, delta: int) -> None:
         """Shift positions [start, end) of a sequence by `delta`."""
         lib.llama_memory_seq_add(self._memory, sequence, start, end, delta)
+
+
+class EmbeddingContext:
+    """A computation that gives each token's vector, or one score a sequence where the model has a rank head.
+
+    `num_batch` tokens are computed at once; a causal model's texts may be longer, up to `num_ctx` in all.
+    """
+
+    def __init__(self, model: Model, num_ctx: int, num_batch: int, ranks: bool, num_threads: int) -> None:
+        params = lib.llama_context_default_params()
+        params.n_ctx = num_ctx
+        params.n_batch = params.n_ubatch = num_batch
+        params.n_seq_max = _MAX_TEXTS
+        params.n_threads = params.n_threads_batch = num_threads
+        params.kv_unified = True
+        params.no_perf = True
+        params.embeddings = True
+        params.pooling_type = lib.LLAMA_POOLING_TYPE_RANK if ranks else lib.LLAMA_POOLING_TYPE_NONE
+        _last_errors.clear()
+        self.pointer = lib.llama_init_from_model(model.pointer, params)
+        if not self.pointer:
+            raise _load_failed(f"llama.cpp cannot set up embeddings of {num_ctx} tokens")
+        self._memory = lib.llama_get_memory(self.pointer)
+        self._num_embed = model.num_embed
+        self.num_batch = num_batch
+        self.max_texts = _MAX_TEXTS
+
+    @property
+    def has_memory(self) -> bool:
+        """False for encoders, which look at a whole text at once: such a context needs `num_batch` of its length."""
+        return bool(self._memory)
+
+    def close(self) -> None:
+        """Free what it took."""
+        lib.llama_free(self.pointer)
+
+    def clear(self) -> None:
+        """Forget all sequences. Encoders remember none."""
+        if self._memory:
+            lib.llama_memory_clear(self._memory, True)
+
+    def compute(self, batch: Batch) -> None:
+        """Evaluate a batch. Errors: RuntimeError when llama.cpp fails."""
+        batch.struct.n_tokens = batch.size
+        result = lib.llama_decode(self.pointer, batch.struct)
+        if result:
+            raise RuntimeError(f"llama_decode returned {result} for embeddings: {'; '.join(_last_errors)}")
+
+    def vectors(self, num_rows: int) -> npt.NDArray[np.float32]:
+        """The vectors of the last batch, float32 of (num_rows, dimensions), valid until the next."""
+        pointer = lib.llama_get_embeddings(self.pointer)
+        return np.ctypeslib.as_array(pointer, (num_rows, self._num_embed))
+
+    def score(self, sequence: int) -> npt.NDArray[np.float32]:
+        """What the rank head says of a sequence of the last batch, float32 of (1,)."""
+        pointer = lib.llama_get_embeddings_seq(self.pointer, sequence)
+        return np.ctypeslib.as_array(pointer, (1,)).copy()
 
 
 class Chain:

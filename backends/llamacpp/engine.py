@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import psutil
 
-from ...core.errors import LoadFailed
 from ...core.events import FinishReason
-from ...core.types import LoadSpec
-from ...modelfile.gguf import read_gguf
-from ..protocol import EngineInfo, EngineRequest, StepOutput
+from ...core.types import LoadOptions, LoadSpec
+from ...modelfile.gguf import GGUF, read_gguf
+from ..protocol import EmbedInput, Engine, EngineInfo, EngineRequest, StepOutput
 from .binding import Batch, Context, Model, start_backend
-from .estimate import plan_load
+from .embedder import Embedder
+from .embedding_engine import EmbeddingEngine
+from .estimate import MAX_EMBED_WINDOW, plan_load
 from .sampler import build_chain, token_logprobs
 from .sequence import RunningSequence
 from .slots import ALIGNMENT, SlotTable
@@ -28,27 +31,25 @@ _SHARED_PREFILL_DIVISOR = 4
 class LlamaCppEngine:
     """Continuous batching over llama.cpp: each step is one llama_decode for every sequence that runs."""
 
-    def __init__(self, spec: LoadSpec, on_progress: Callable[[float], None]) -> None:
-        start_backend()
-        available_bytes = psutil.virtual_memory().available
-        plan = plan_load(read_gguf(Path(spec.model_path)), spec.options, available_bytes)
-        self._model = Model(spec.model_path, spec.options, on_progress)
-        if not self._model.can_decode:
-            self._model.close()
-            raise LoadFailed("this model is an encoder: it makes embeddings and generates no text")
-        num_threads = spec.options.num_thread or _free_cores()
-        self._context = Context(self._model, plan.num_ctx, plan.num_parallel, spec.options, num_threads)
+    def __init__(self, model: Model, gguf: GGUF, options: LoadOptions) -> None:
+        plan = plan_load(gguf, options, psutil.virtual_memory().available)
+        self._model = model
+        self._gguf = gguf
+        self._num_threads = options.num_thread or free_cores()
+        self._context = Context(model, plan.num_ctx, plan.num_parallel, options, self._num_threads)
         self._batch = Batch(self._context.num_batch)
         self._slots = SlotTable(plan.num_parallel)
         self._waiting: deque[EngineRequest] = deque()
         self._running: list[RunningSequence] = []
-        self.tokenizer = LlamaTokenizer(self._model)
+        self._embedder: Embedder | None = None
+        self.tokenizer = LlamaTokenizer(model)
         self.info = EngineInfo(
             num_ctx=plan.num_ctx,
             num_parallel=plan.num_parallel,
-            size_bytes=self._model.size_bytes + plan.kv_bytes,
+            size_bytes=model.size_bytes + plan.kv_bytes,
             size_vram_bytes=0,
-            chat_template=self._model.chat_template,
+            chat_template=model.chat_template,
+            embed_window=min(plan.num_ctx, MAX_EMBED_WINDOW),
         )
 
     @property
@@ -72,19 +73,31 @@ class LlamaCppEngine:
         self._fill_batch()
         if not self._context.decode(self._batch):
             raise RuntimeError("the KV cache has no room, although every slot is within its window")
+        for sequence in self._running:
+            if sequence.prompt_rows:
+                self._note_prompt(sequence)
         return [self._sample(sequence) for sequence in list(self._running) if sequence.row >= 0]
 
+    def embed(self, inputs: Sequence[EmbedInput]) -> Iterator[list[npt.NDArray[np.float32]]]:
+        """Vectors of texts. The first call makes a context for them, so that who only generates pays nothing."""
+        if self._embedder is None:
+            self._embedder = Embedder(self._model, self._gguf, self.info.embed_window, self._num_threads)
+        return self._embedder.embed(inputs)
+
     def close(self) -> None:
-        """Free context and weights."""
+        """Free contexts and weights."""
         for sequence in list(self._running):
             self._release(sequence)
+        if self._embedder is not None:
+            self._embedder.close()
         self._context.close()
         self._model.close()
 
     def _admit(self) -> None:
         while self._waiting and self._slots.has_idle:
             request = self._waiting.popleft()
-            slot, num_cached = self._slots.take(request.tokens)
+            reuses = request.sampling.cache_prompt and not request.prompt_logprobs
+            slot, num_cached = self._slots.take(request.tokens if reuses else [])
             if not self._context.remove(slot.index, num_cached):
                 # Recurrent memories cannot be cut in the middle.
                 self._context.remove(slot.index, 0)
@@ -112,7 +125,10 @@ class LlamaCppEngine:
 
     def _append(self, sequence: RunningSequence, tokens: list[int]) -> None:
         is_last = len(tokens) == sequence.num_pending
-        row = self._batch.add(tokens, sequence.num_evaluated, sequence.slot.index, is_last)
+        wants_all = sequence.wants_prompt_logprobs
+        row = self._batch.add(tokens, sequence.num_evaluated, sequence.slot.index, is_last, wants_all)
+        if wants_all:
+            sequence.prompt_rows = range(row - len(tokens) + 1, row + 1)
         sequence.num_evaluated += len(tokens)
         sequence.row = row if is_last else -1
 
@@ -120,10 +136,9 @@ class LlamaCppEngine:
         request = sequence.request
         if request.max_tokens <= 0:
             self._release(sequence)
-            return StepOutput(request.id, None, FinishReason.LENGTH, num_cached=sequence.num_cached)
-        if request.constraint is not None:
-            # The sampler chain reads this very memory.
-            request.constraint.restrict(self._context.logits(sequence.row))
+            prompt = sequence.take_prompt()
+            return StepOutput(request.id, None, FinishReason.LENGTH, num_cached=sequence.num_cached, prompt=prompt)
+        self._restrict(sequence)
         token = sequence.chain.sample(self._context, sequence.row)
         if request.constraint is not None:
             request.constraint.accept(token)
@@ -137,7 +152,45 @@ class LlamaCppEngine:
         finish = FinishReason.STOP if is_end else self._limit(sequence)
         if finish:
             self._release(sequence)
-        return StepOutput(request.id, token, finish, is_end, logprob, top, sequence.num_cached, sequence.num_shifted)
+        return StepOutput(
+            id=request.id,
+            token=token,
+            finish=finish,
+            is_end=is_end,
+            logprob=logprob,
+            top=top,
+            num_cached=sequence.num_cached,
+            num_shifted=sequence.num_shifted,
+            prompt=sequence.take_prompt(),
+        )
+
+    def _restrict(self, sequence: RunningSequence) -> None:
+        """Forbid tokens that may not come. The sampler chain reads this very memory."""
+        request = sequence.request
+        may_end = sequence.num_generated >= request.sampling.min_tokens and not request.sampling.ignore_eos
+        if may_end and request.constraint is None:
+            return
+        logits = self._context.logits(sequence.row)
+        if request.constraint is not None:
+            request.constraint.restrict(logits)
+        if not may_end:
+            ends = self.tokenizer.end_tokens
+            kept = logits[ends].copy()
+            logits[ends] = -np.inf
+            # A grammar that allows nothing else is done.
+            if request.constraint is not None and not np.isfinite(logits).any():
+                logits[ends] = kept
+
+    def _note_prompt(self, sequence: RunningSequence) -> None:
+        """Keep the log-probabilities of the prompt's next tokens, while the logits of this batch are there."""
+        tokens, num_top = sequence.request.tokens, sequence.request.top_logprobs or 0
+        start = sequence.num_evaluated - len(sequence.prompt_rows)
+        for offset, row in enumerate(sequence.prompt_rows):
+            following = start + offset + 1
+            if following < len(tokens):
+                found = token_logprobs(self._context.logits(row), tokens[following], num_top)
+                sequence.prompt_logprobs.append(found)
+        sequence.prompt_rows = range(0)
 
     def _limit(self, sequence: RunningSequence) -> FinishReason | None:
         """LENGTH when the answer is as long as it may be; makes room when the window is full and that is wanted."""
@@ -173,6 +226,20 @@ class LlamaCppEngine:
         self._slots.give_back(sequence.slot)
 
 
-def _free_cores() -> int:
+def load_engine(spec: LoadSpec, on_progress: Callable[[float], None]) -> Engine:
+    """Load a GGUF file: an engine that generates and embeds, or for an embedding model one that only embeds.
+
+    Errors: LoadFailed with llama.cpp's reason.
+    """
+    start_backend()
+    gguf = read_gguf(Path(spec.model_path))
+    model = Model(spec.model_path, spec.options, on_progress)
+    is_causal = gguf.arch_value("attention.causal") is not False and model.can_decode
+    if is_causal and gguf.pooling_type is None:
+        return LlamaCppEngine(model, gguf, spec.options)
+    return EmbeddingEngine(model, gguf, spec.options, spec.options.num_thread or free_cores())
+
+
+def free_cores() -> int:
     """Physical cores that this process may use; llama.cpp's spin barriers collapse on more threads than that."""
     return max(1, min(psutil.cpu_count(logical=False) or 1, len(os.sched_getaffinity(0))))

@@ -9,6 +9,8 @@ from ...modelfile.gguf import GGUF
 
 DEFAULT_WINDOW = 4096
 DEFAULT_PARALLEL = 4
+# A model that generates keeps a second cache for the text that it embeds. This bounds it for models with huge windows.
+MAX_EMBED_WINDOW = 8192
 # Bytes for one element of the KV cache: q8_0 keeps 32 in 34 bytes, q4_0 in 18.
 _KV_ELEMENT_BYTES = {"f16": 2.0, "q8_0": 34 / 32, "q4_0": 18 / 32}
 # What is left to the rest of the machine, and to llama.cpp's own buffers.
@@ -34,8 +36,7 @@ def plan_load(gguf: GGUF, options: LoadOptions, available_bytes: int) -> Plan:
 
     A window is cut to what the model was trained for. Numbers that the user gave are kept even if they do not fit.
     """
-    train = gguf.context_length or DEFAULT_WINDOW
-    num_ctx = max(1, min(options.num_ctx or DEFAULT_WINDOW, train))
+    num_ctx = _window(gguf, options)
     per_token = kv_bytes_per_token(gguf, options.kv_cache_type or "f16")
     room = max(0, available_bytes - _RESERVE_BYTES)
     num_parallel = options.num_parallel or DEFAULT_PARALLEL
@@ -43,3 +44,15 @@ def plan_load(gguf: GGUF, options: LoadOptions, available_bytes: int) -> Plan:
         while num_parallel > 1 and num_parallel * num_ctx * per_token > room:
             num_parallel -= 1
     return Plan(num_ctx, num_parallel, int(num_parallel * num_ctx * per_token))
+
+
+def plan_embedding(gguf: GGUF, options: LoadOptions) -> Plan:
+    """What a model takes that only embeds: the cache of one window, or none for encoders, which remember nothing."""
+    num_ctx = _window(gguf, options)
+    is_encoder = gguf.arch_value("attention.causal") is False
+    kv_bytes = 0 if is_encoder else int(num_ctx * kv_bytes_per_token(gguf, "f16"))
+    return Plan(num_ctx, 1, kv_bytes)
+
+
+def _window(gguf: GGUF, options: LoadOptions) -> int:
+    return max(1, min(options.num_ctx or DEFAULT_WINDOW, gguf.context_length or DEFAULT_WINDOW))

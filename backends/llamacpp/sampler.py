@@ -16,11 +16,14 @@ _SEED_MASK = 0xFFFFFFFF
 
 
 def build_chain(model: Model, sampling: Sampling, window: int, prompt: Sequence[int]) -> Chain:
-    """A chain in llama.cpp's order: penalties, top_k, typical_p, top_p, min_p, temperature, draw.
+    """A chain in llama.cpp's order: biases, penalties, top_k, typical_p, top_p, min_p, temperature, draw.
 
     Temperature 0 is greedy. A negative seed is drawn anew; repeat_last_n -1 means the window.
     """
     chain = Chain()
+    if sampling.logit_bias:
+        biases = (lib.llama_logit_bias * len(sampling.logit_bias))(*sampling.logit_bias)
+        chain.add(lib.llama_sampler_init_logit_bias(model.num_vocab, len(biases), biases))
     _add_penalties(chain, model, sampling, window, prompt)
     if sampling.temperature <= 0:
         chain.add(lib.llama_sampler_init_greedy())
@@ -42,7 +45,10 @@ def build_chain(model: Model, sampling: Sampling, window: int, prompt: Sequence[
 def token_logprobs(
     logits: npt.NDArray[np.float32], token: int, num_top: int
 ) -> tuple[float, tuple[tuple[int, float], ...]]:
-    """Natural-log probability of `token` and the `num_top` likeliest tokens, best first, before any sampler."""
+    """Natural-log probability of `token` and the `num_top` likeliest tokens, best first, before any sampler.
+
+    Forbidden tokens, those with minus infinity, are not among them.
+    """
     wide = logits.astype(np.float64)
     highest = wide.max()
     log_total = highest + np.log(np.exp(wide - highest).sum())
@@ -51,7 +57,8 @@ def token_logprobs(
         return logprob, ()
     best = np.argpartition(wide, -num_top)[-num_top:]
     best = best[np.lexsort((best, -wide[best]))]
-    return logprob, tuple((int(candidate), float(wide[candidate] - log_total)) for candidate in best)
+    allowed = best[np.isfinite(wide[best])]
+    return logprob, tuple((int(candidate), float(wide[candidate] - log_total)) for candidate in allowed)
 
 
 def _add_penalties(chain: Chain, model: Model, sampling: Sampling, window: int, prompt: Sequence[int]) -> None:

@@ -20,7 +20,7 @@ class Slot:
 
     def reusable(self, tokens: Sequence[int]) -> int:
         """How many tokens of a prompt need not be evaluated again: the common prefix, aligned, short of the last."""
-        limit = min(len(self.history), len(tokens) - 1)
+        limit = max(0, min(len(self.history), len(tokens) - 1))
         common = next((at for at in range(limit) if self.history[at] != tokens[at]), limit)
         return common - common % ALIGNMENT
 

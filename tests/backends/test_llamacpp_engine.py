@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from corral.backends.llamacpp.engine import LlamaCppEngine
+from corral.backends.llamacpp.engine import load_engine
 from corral.backends.llamacpp.sampler import token_logprobs
-from corral.backends.protocol import EngineRequest, StepOutput
+from corral.backends.protocol import Engine, EngineRequest, StepOutput
 from corral.core.errors import InvalidGGUF, LoadFailed
 from corral.core.events import FinishReason
 from corral.core.types import LoadOptions, LoadSpec, Sampling
@@ -22,23 +22,23 @@ LONG = "A horse came home. " * 40
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[LlamaCppEngine]:
+def engine() -> Iterator[Engine]:
     fractions: list[float] = []
     spec = LoadSpec("llamacpp", str(smollm2_path()), LoadOptions(num_ctx=1024, num_parallel=4))
-    engine = LlamaCppEngine(spec, fractions.append)
+    engine = load_engine(spec, fractions.append)
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
     yield engine
     engine.close()
 
 
-def make_request(engine: LlamaCppEngine, request_id: int, text: str, **fields: object) -> EngineRequest:
+def make_request(engine: Engine, request_id: int, text: str, **fields: object) -> EngineRequest:
     tokens = engine.tokenizer.encode(text, parse_special=True)
     defaults: dict[str, object] = {"sampling": GREEDY, "max_tokens": 24, "window": 1024}
     return EngineRequest(id=request_id, tokens=tokens, **{**defaults, **fields})  # type: ignore[arg-type]
 
 
-def run(engine: LlamaCppEngine, *requests: EngineRequest) -> dict[int, list[StepOutput]]:
+def run(engine: Engine, *requests: EngineRequest) -> dict[int, list[StepOutput]]:
     for request in requests:
         engine.add(request)
     outputs: dict[int, list[StepOutput]] = defaultdict(list)
@@ -48,12 +48,12 @@ def run(engine: LlamaCppEngine, *requests: EngineRequest) -> dict[int, list[Step
     return outputs
 
 
-def answer(engine: LlamaCppEngine, text: str, **fields: object) -> str:
+def answer(engine: Engine, text: str, **fields: object) -> str:
     outputs = run(engine, make_request(engine, 1, text, **fields))[1]
     return b"".join(engine.tokenizer.piece(output.token) for output in outputs if output.token is not None).decode()
 
 
-def test_greedy_tokens_are_those_of_the_high_level_binding(engine: LlamaCppEngine) -> None:
+def test_greedy_tokens_are_those_of_the_high_level_binding(engine: Engine) -> None:
     from llama_cpp import Llama
 
     text = CHAT.format("What is the capital of France?")
@@ -69,7 +69,7 @@ def test_greedy_tokens_are_those_of_the_high_level_binding(engine: LlamaCppEngin
     assert ours == expected
 
 
-def test_batched_sequences_do_not_see_each_other(engine: LlamaCppEngine) -> None:
+def test_batched_sequences_do_not_see_each_other(engine: Engine) -> None:
     words = ["Paris", "Berlin", "Tokyo", "Cairo"]
     texts = ["".join(f"The word is {word}. " for _ in range(3)) + "The word is" for word in words]
     outputs = run(engine, *(make_request(engine, number, text) for number, text in enumerate(texts)))
@@ -80,7 +80,7 @@ def test_batched_sequences_do_not_see_each_other(engine: LlamaCppEngine) -> None
         assert not any(other in text.decode() for other in others)
 
 
-def test_long_prompt_does_not_hold_up_a_running_answer(engine: LlamaCppEngine) -> None:
+def test_long_prompt_does_not_hold_up_a_running_answer(engine: Engine) -> None:
     engine.add(make_request(engine, 1, CHAT.format("Count to 100."), max_tokens=60))
     while not any(output.id == 1 for output in engine.step()):
         pass
@@ -93,10 +93,10 @@ def test_long_prompt_does_not_hold_up_a_running_answer(engine: LlamaCppEngine) -
     engine.abort(1)
 
 
-def test_prefix_hit_gives_the_same_text_as_a_miss(engine: LlamaCppEngine) -> None:
+def test_prefix_hit_gives_the_same_text_as_a_miss(engine: Engine) -> None:
     # A cold engine, so that the first run is a miss.
     spec = LoadSpec("llamacpp", str(smollm2_path()), LoadOptions(num_ctx=1024, num_parallel=1))
-    cold = LlamaCppEngine(spec, lambda fraction: None)
+    cold = load_engine(spec, lambda fraction: None)
     texts = [f"{LONG}{CHAT.format(question)}" for question in ("Who came home?", "Who came home? ", "When?")]
     first = [run(cold, make_request(cold, 1, text, max_tokens=32))[1] for text in texts]
     again = [run(cold, make_request(cold, 1, text, max_tokens=32))[1] for text in texts]
@@ -108,7 +108,7 @@ def test_prefix_hit_gives_the_same_text_as_a_miss(engine: LlamaCppEngine) -> Non
     ]
 
 
-def test_seed_gives_the_same_answer_whatever_ran_between(engine: LlamaCppEngine) -> None:
+def test_seed_gives_the_same_answer_whatever_ran_between(engine: Engine) -> None:
     sampling = Sampling(temperature=0.8, seed=42)
     text = CHAT.format("Write two sentences about a cat.")
     first = answer(engine, text, sampling=sampling)
@@ -118,7 +118,7 @@ def test_seed_gives_the_same_answer_whatever_ran_between(engine: LlamaCppEngine)
     assert answer(engine, text, sampling=Sampling(temperature=0.8, seed=43)) != first
 
 
-def test_no_seed_gives_other_answers(engine: LlamaCppEngine) -> None:
+def test_no_seed_gives_other_answers(engine: Engine) -> None:
     text = CHAT.format("Invent a name for a village.")
     assert len({answer(engine, text, sampling=Sampling(temperature=1.5)) for _ in range(4)}) > 1
 
@@ -131,11 +131,11 @@ def test_no_seed_gives_other_answers(engine: LlamaCppEngine) -> None:
         Sampling(temperature=0, frequency_penalty=2.0),
     ],
 )
-def test_penalties_change_a_repetitive_answer(engine: LlamaCppEngine, sampling: Sampling) -> None:
+def test_penalties_change_a_repetitive_answer(engine: Engine, sampling: Sampling) -> None:
     assert answer(engine, "la la la la la la la la", sampling=sampling) != answer(engine, "la la la la la la la la")
 
 
-def test_penalty_over_no_tokens_changes_nothing(engine: LlamaCppEngine) -> None:
+def test_penalty_over_no_tokens_changes_nothing(engine: Engine) -> None:
     sampling = Sampling(temperature=0, repeat_penalty=1.8, repeat_last_n=0)
     assert answer(engine, "la la la la", sampling=sampling) == answer(engine, "la la la la")
 
@@ -144,25 +144,25 @@ def test_penalty_over_no_tokens_changes_nothing(engine: LlamaCppEngine) -> None:
     "sampling",
     [Sampling(temperature=2.0, top_k=1), Sampling(temperature=2.0, top_p=1e-6), Sampling(temperature=2.0, min_p=1.0)],
 )
-def test_narrow_samplers_are_greedy(engine: LlamaCppEngine, sampling: Sampling) -> None:
+def test_narrow_samplers_are_greedy(engine: Engine, sampling: Sampling) -> None:
     assert answer(engine, "The sky is", sampling=sampling) == answer(engine, "The sky is")
 
 
-def test_end_token_stops_without_text(engine: LlamaCppEngine) -> None:
+def test_end_token_stops_without_text(engine: Engine) -> None:
     outputs = run(engine, make_request(engine, 1, CHAT.format("Say hi."), max_tokens=200))[1]
     assert outputs[-1].finish is FinishReason.STOP
     assert outputs[-1].is_end
     assert engine.tokenizer.piece(outputs[-1].token or 0) == b""
 
 
-def test_full_window_ends_the_answer_without_shift(engine: LlamaCppEngine) -> None:
+def test_full_window_ends_the_answer_without_shift(engine: Engine) -> None:
     request = make_request(engine, 1, LONG, window=256, max_tokens=2000, shift=False)
     outputs = run(engine, request)[1]
     assert outputs[-1].finish is FinishReason.LENGTH
     assert len(request.tokens) + len(outputs) == 256
 
 
-def test_full_window_goes_on_with_shift(engine: LlamaCppEngine) -> None:
+def test_full_window_goes_on_with_shift(engine: Engine) -> None:
     sampling = Sampling(temperature=0, num_keep=4)
     outputs = run(engine, make_request(engine, 1, "one, two, " * 40, window=256, max_tokens=300, sampling=sampling))[1]
     assert outputs[-1].num_shifted > 0 or outputs[-1].finish is FinishReason.STOP
@@ -171,7 +171,7 @@ def test_full_window_goes_on_with_shift(engine: LlamaCppEngine) -> None:
     assert answer(engine, "The sky is") == answer(engine, "The sky is")
 
 
-def test_logprobs_are_those_of_the_logits(engine: LlamaCppEngine) -> None:
+def test_logprobs_are_those_of_the_logits(engine: Engine) -> None:
     outputs = run(engine, make_request(engine, 1, "The capital of France is", top_logprobs=5, max_tokens=4))[1]
     for output in outputs:
         values = [logprob for _, logprob in output.top]
@@ -191,26 +191,26 @@ def test_logprobs_sum_to_one() -> None:
 def test_model_without_weights_is_refused_with_the_reason(tmp_path) -> None:
     (tmp_path / "m.gguf").write_bytes(tiny_gguf())
     with pytest.raises(LoadFailed, match=r"cannot load the model: .*") as refused:
-        LlamaCppEngine(LoadSpec("llamacpp", str(tmp_path / "m.gguf"), LoadOptions()), lambda fraction: None)
+        load_engine(LoadSpec("llamacpp", str(tmp_path / "m.gguf"), LoadOptions()), lambda fraction: None)
     assert str(tmp_path) not in refused.value.message
 
 
 def test_file_that_is_no_model_is_refused(tmp_path) -> None:
     (tmp_path / "m.gguf").write_bytes(b"GGUF")
     with pytest.raises(InvalidGGUF, match="file ends early"):
-        LlamaCppEngine(LoadSpec("llamacpp", str(tmp_path / "m.gguf"), LoadOptions()), lambda fraction: None)
+        load_engine(LoadSpec("llamacpp", str(tmp_path / "m.gguf"), LoadOptions()), lambda fraction: None)
 
 
-def test_shared_beginning_of_another_prompt_changes_nothing(engine: LlamaCppEngine) -> None:
+def test_shared_beginning_of_another_prompt_changes_nothing(engine: Engine) -> None:
     texts = [
         f"{'A horse came home to a village by the river. ' * 25}{CHAT.format(question)}"
         for question in ("Who?", "When was it, and why?")
     ]
     spec = LoadSpec("llamacpp", str(smollm2_path()), LoadOptions(num_ctx=1024, num_parallel=1))
-    cold = LlamaCppEngine(spec, lambda fraction: None)
+    cold = load_engine(spec, lambda fraction: None)
     alone = run(cold, make_request(cold, 1, texts[1], max_tokens=32, top_logprobs=3))[1]
     cold.close()
-    warm = LlamaCppEngine(spec, lambda fraction: None)
+    warm = load_engine(spec, lambda fraction: None)
     run(warm, make_request(warm, 1, texts[0], max_tokens=32))
     after = run(warm, make_request(warm, 1, texts[1], max_tokens=32, top_logprobs=3))[1]
     warm.close()

@@ -47,6 +47,11 @@ def test_merge_when_neither_is_text() -> None:
         assert merge_deltas(first, second) is None
 
 
+def test_merge_when_pieces_are_of_one_call() -> None:
+    first, rest = ToolCallDelta(0, "i", "f", '{"a"'), ToolCallDelta(0, "", "", ": 1}")
+    assert merge_deltas(first, rest) == ToolCallDelta(0, "i", "f", '{"a": 1}')
+
+
 def test_tags_when_events_are_encoded() -> None:
     tags = [kind.__struct_config__.tag for kind in get_args(Event)]
     assert len(set(tags)) == len(tags)
