@@ -12,14 +12,16 @@ TOOLS = "tools"
 INSERT = "insert"
 THINKING = "thinking"
 VISION = "vision"
+RERANK = "rerank"
 
+_RANK_POOLING = 4  # LLAMA_POOLING_TYPE_RANK
 _JINJA_TOOLS = re.compile(r"\btools\b")
 
 
 def find_capabilities(gguf: GGUF, template: str | None, has_projector: bool) -> tuple[str, ...]:
     """Capabilities, in the order that answers list them. `template` is the Modelfile's, before the GGUF's own."""
     if gguf.pooling_type is not None:
-        return (EMBEDDING,)
+        return (EMBEDDING, RERANK) if gguf.pooling_type == _RANK_POOLING else (EMBEDDING,)
     found = [COMPLETION]
     if has_projector:
         found.append(VISION)

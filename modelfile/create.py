@@ -56,6 +56,8 @@ class Creator:
         check_messages(spec.messages)
         with self._store.pinned([*spec.files.values(), *spec.adapters.values()]):
             weights, config = self._weights(spec, base)
+            if base is None and spec.template is None:
+                spec, parameters = self._with_known_template(spec, parameters, weights)
             with self._store.changing():
                 layers = [*weights, *self._texts(spec, base, parameters)]
                 manifest = self._manifest(layers, config)
@@ -100,6 +102,20 @@ class Creator:
         if isinstance(num_shards, int) and num_shards > 1:
             raise Unsupported(f"files: {file_name} is one of several shards: this version takes single GGUF files only")
         return gguf
+
+    def _with_known_template(
+        self, spec: CreateSpec, parameters: dict[str, Any], layers: list[Descriptor]
+    ) -> tuple[CreateSpec, dict[str, Any]]:
+        """What was asked for, with the Go template that means the same as the Jinja one in the weights, if any."""
+        from .autodetect import detect_template  # here: it loads what renders templates
+
+        digest = next(layer.digest for layer in layers if _is_weights(layer))
+        known = detect_template(self._resolver.header(digest), self._store.blobs.path(digest))
+        if known is None:
+            return spec, parameters
+        self._report(Progress(f"using autodetected template {known.name}"))
+        stop = {"stop": list(known.stop)} if known.stop else {}
+        return msgspec.structs.replace(spec, template=known.source), stop | parameters
 
     def _texts(self, spec: CreateSpec, base: Model | None, parameters: dict[str, Any]) -> list[Descriptor]:
         template = _chosen(spec.template, base.template if base else None)

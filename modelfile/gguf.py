@@ -165,6 +165,19 @@ def read_array(path: Path, ref: ArrayRef) -> list[Any]:
         raise _unreadable(error) from None
 
 
+def read_text(path: Path, ref: ArrayRef, index: int) -> str:
+    """One element of an array of strings, the others passed over. Errors: InvalidGGUF, StoreFailed."""
+    if ref.kind != _STRING:
+        raise InvalidGGUF(f"a list in the metadata has elements of type {ref.kind}: strings are wanted")
+    try:
+        with path.open("rb", buffering=0) as file:
+            cursor = Cursor(file, ref.offset)
+            cursor.skip_texts(index, "a list in the metadata")
+            return str(_elements(cursor, _STRING, 1, 1)[0])
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
 def _read_header(cursor: Cursor) -> GGUF:
     version = _read_version(cursor)
     num_tensors = cursor.u64("the number of tensors")
