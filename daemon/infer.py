@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from functools import partial
 
 import msgspec
 from aiohttp import web
 
 from ..backends.handle import EventStream
-from ..core.errors import CorralError, Failure, ModelNotFound
+from ..core.errors import CorralError, Failure, InvalidRequest, ModelNotFound
 from ..core.events import Done, Event, Failed, FinishReason, Timings
 from ..core.names import request_name
 from ..modelfile.model import Model
-from .dialects.endpoint import Call, Encoder, Endpoint
-from .dialects.fields import parse_json
+from .choices import choose_best, merge
+from .dialects.bodies import parse_json
+from .dialects.endpoint import AnyCall, Call, Encoder, Endpoint, Stamp
 from .instance import Lease
+from .notices import note_warnings, wants_strictness
 from .resolution import Resolved, resolve
 from .services import SERVICES, Services
-from .streaming import body_response, error_response, open_stream
+from .streaming import body_response, error_response, open_stream, with_pauses
+
+# Headers of a stream leave no later than this, in seconds: gateways and clients give up on a silent server.
+_FIRST_SILENCE = 0.8
+_ID_BYTES = 12
+Events = AsyncGenerator[tuple[int, Event], None]
 
 
 class Inference:
@@ -33,53 +43,102 @@ class Inference:
         try:
             return await self._infer(request)
         except CorralError as error:
-            return error_response(error, self._endpoint.error(error))
+            return error_response(error, self._endpoint.error(error), self._endpoint.status(error))
 
     async def _infer(self, request: web.Request) -> web.StreamResponse:
         started_ns = time.monotonic_ns()
-        call = self._endpoint.parse(parse_json(await request.read()))
-        encoder = self._endpoint.encoder(call)
         services = request.app[SERVICES]
+        call = self._endpoint.read(parse_json(await request.read()), wants_strictness(request))
+        note_warnings(request, call.warnings)
+        call = services.sessions.resume(call)
+        stamp = Stamp(secrets.token_hex(_ID_BYTES), time.time_ns)
+        encoder = self._endpoint.encoder(call, stamp)
         model = await asyncio.to_thread(_find_model, services, call)
         resolved = resolve(call, model)
-        if resolved.request is None:
+        if not resolved.requests:
             return await _load_only(services, call, model, resolved, encoder)
-        async with services.scheduler.lease(model, resolved.load, call.keep_alive) as lease:
-            template = resolved.request
-            stream = lease.generate(lambda request_id: msgspec.structs.replace(template, id=request_id))
-            try:
-                events = _complete(stream, lease, resolved, started_ns)
-                return await _answer(request, call, encoder, events)
-            finally:
-                # Also when the client hung up: aiohttp cancels this handler, and the sequence is dropped.
-                stream.close()
+
+        def keep(events: list[Event]) -> None:
+            services.sessions.keep(stamp.id, call, events, encoder.whole)
+
+        async with aclosing(_run(services, call, model, resolved, started_ns)) as events:
+            with services.metrics.running():
+                if call.stream and not (isinstance(call, Call) and call.render_only):
+                    return await _stream(request, encoder, events, keep)
+                return await _answer_whole(call, encoder, events, keep)
 
 
-async def _answer(
-    request: web.Request, call: Call, encoder: Encoder, events: AsyncIterator[Event]
+async def _answer_whole(
+    call: AnyCall, encoder: Encoder, events: Events, keep: Callable[[list[Event]], None]
+) -> web.Response:
+    gathered: dict[int, list[Event]] = {}
+    async for choice, event in events:
+        gathered.setdefault(choice, []).append(event)
+    choices = [gathered[choice] for choice in sorted(gathered)]
+    if isinstance(call, Call) and call.best_of > call.num_choices:
+        choices = choose_best(choices, call.num_choices, len(call.prompts))
+    keep(choices[0])
+    return body_response(encoder.whole(choices), content_type=encoder.content_type)
+
+
+async def _stream(
+    request: web.Request, encoder: Encoder, events: Events, keep: Callable[[list[Event]], None]
 ) -> web.StreamResponse:
-    if not call.stream or call.render_only:
-        whole = [event async for event in events]
-        return body_response(encoder.whole(whole), content_type=encoder.content_type)
+    silence = request.app[SERVICES].settings.heartbeat
     response: web.StreamResponse | None = None
+    first: list[Event] = []
     try:
-        async for event in events:
-            if response is None:
-                response = await open_stream(request, encoder.stream_content_type)
-            chunk = encoder.chunk(event)
-            if chunk:
-                await response.write(chunk)
+        async with aclosing(with_pauses(events, min(_FIRST_SILENCE, silence), silence)) as steps:
+            async for step in steps:
+                if response is None:
+                    response = await open_stream(request, encoder.stream_content_type)
+                if step is None:
+                    await response.write(encoder.ping())
+                    continue
+                choice, event = step
+                if choice == 0:
+                    first.append(event)
+                chunk = encoder.chunk(event, choice)
+                if chunk:
+                    await response.write(chunk)
     except CorralError as error:
         if response is None:
             raise
         await response.write(encoder.error(error))
-    assert response is not None, "every stream has a terminal event"
+    else:
+        assert response is not None, "every stream has a terminal event"
+        keep(first)
+        await response.write(encoder.end())
     await response.write_eof()
     return response
 
 
-async def _complete(stream: EventStream, lease: Lease, resolved: Resolved, started_ns: int) -> AsyncIterator[Event]:
-    """The runner's events with the daemon's part of timings and warnings added; Failed is raised as an error."""
+async def _run(
+    services: Services, call: AnyCall, model: Model, resolved: Resolved, started_ns: int
+) -> AsyncGenerator[tuple[int, Event], None]:
+    """Everything that a call's requests give, each event with the number of its request. Closing this cancels them."""
+    async with services.scheduler.lease(model, resolved.load, call.keep_alive) as lease:
+        streams: list[EventStream] = []
+        try:
+            streams += [lease.submit(request) for request in resolved.requests]
+            count = partial(services.metrics.count_answer, model.name.short)
+            complete = [_complete(stream, lease, resolved, started_ns, count) for stream in streams]
+            async with aclosing(merge(complete)) as events:
+                async for step in events:
+                    yield step
+        finally:
+            # Also when the client hung up: aiohttp cancels the handler, and the sequences are dropped.
+            for stream in streams:
+                stream.close()
+
+
+async def _complete(
+    stream: EventStream, lease: Lease, resolved: Resolved, started_ns: int, count: Callable[[Done], None]
+) -> AsyncIterator[Event]:
+    """The runner's events with the daemon's part of timings and warnings added; Failed is raised as an error.
+
+    `count` is told of the end.
+    """
     async for event in stream:
         if isinstance(event, Failed):
             raise Failure(event.code, event.message)
@@ -89,11 +148,12 @@ async def _complete(stream: EventStream, lease: Lease, resolved: Resolved, start
             )
             warnings = (*resolved.warnings, *lease.warnings, *event.warnings)
             event = msgspec.structs.replace(event, timings=timings, warnings=warnings)
+            count(event)
         yield event
 
 
 async def _load_only(
-    services: Services, call: Call, model: Model, resolved: Resolved, encoder: Encoder
+    services: Services, call: AnyCall, model: Model, resolved: Resolved, encoder: Encoder
 ) -> web.StreamResponse:
     """A request without a prompt loads its model, or with keep_alive 0 unloads it."""
     started_ns = time.monotonic_ns()
@@ -106,17 +166,31 @@ async def _load_only(
             elapsed_ns = time.monotonic_ns() - started_ns
             timings = Timings(load_ns=lease.load_ns, total_ns=elapsed_ns)
             done = Done(FinishReason.LOAD, timings=timings, warnings=(*warnings, *lease.warnings))
-    return body_response(encoder.whole([done]), content_type=encoder.content_type)
+    return body_response(encoder.whole([[done]]), content_type=encoder.content_type)
 
 
-def _find_model(services: Services, call: Call) -> Model:
-    name = request_name(call.model)
+def _find_model(services: Services, call: AnyCall) -> Model:
+    shown = call.model or default_model(services)
+    name = request_name(shown)
     stored = services.store.find(name)
     if stored is not None:
         return services.resolver.resolve(stored)
-    if call.prompt is None and call.keep_alive == 0:
+    if isinstance(call, Call) and not call.prompts and call.keep_alive == 0:
         # A deleted model may still be loaded; what /api/ps lists can be unloaded.
         loaded = services.scheduler.find_loaded(name)
         if loaded is not None:
             return loaded
-    raise ModelNotFound(f"model '{call.model}' not found")
+    raise ModelNotFound(f"model '{shown}' not found")
+
+
+def default_model(services: Services) -> str:
+    """The model of a request that names none: the default, else the one that is loaded, else the only one there is."""
+    if services.settings.default_model:
+        return services.settings.default_model
+    loaded = services.scheduler.loaded
+    if len(loaded) == 1:
+        return loaded[0].model.name.short
+    installed = services.store.list_models()
+    if len(installed) == 1:
+        return installed[0].name.short
+    raise InvalidRequest("model is required: name one, load just one, or set CORRAL_DEFAULT_MODEL")

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from ..backends.handle import EventStream, RunnerHandle
 from ..core.durations import NEVER, format_expiry
-from ..core.types import GenerateRequest, LoadOptions
+from ..core.types import EmbedRequest, GenerateRequest, LoadOptions
 from ..modelfile.model import Model
 
 
@@ -107,8 +107,8 @@ class Lease:
         self.load_ns = load_ns
         self.warnings = warnings
 
-    def generate(self, make_request: Callable[[int], GenerateRequest]) -> EventStream:
+    def submit(self, request: GenerateRequest | EmbedRequest) -> EventStream:
         """Start a request in the runner. Errors: RunnerDied."""
         handle = self._instance.handle
         assert handle is not None, "a lease is given out after the load"
-        return handle.generate(make_request)
+        return handle.submit(request)

@@ -19,8 +19,10 @@ from ..registry.store import Store
 from .app import build_app
 from .jobs import Jobs
 from .listeners import UnixListener, listen_tcp
+from .metrics import Metrics
 from .scheduler import Scheduler
 from .services import Services
+from .sessions import Sessions
 
 log = logging.getLogger(__name__)
 
@@ -69,11 +71,14 @@ async def start_daemon(settings: Settings, backend: str, stack: AsyncExitStack) 
     await asyncio.to_thread(store.open)
     stack.callback(store.close)
     http = await stack.enter_async_context(aiohttp.ClientSession(trust_env=True))
+    scheduler = Scheduler(settings, backend)
     services = Services(
+        sessions=Sessions(),
+        metrics=Metrics(scheduler),
         settings=settings,
         store=store,
         resolver=ModelResolver(store),
-        scheduler=Scheduler(settings, backend),
+        scheduler=scheduler,
         jobs=Jobs(),
         http=http,
     )

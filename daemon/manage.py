@@ -18,15 +18,13 @@ from ..modelfile.model import Model
 from ..modelfile.parser import parse_modelfile
 from ..modelfile.request import to_request
 from ..registry.manifests import StoredModel
-from .dialects.fields import Fields, parse_json
+from .bodies import CopyBody, DeleteBody, ShowBody
 from .instance import Instance
+from .notices import read_request
 from .services import SERVICES, Services
 from .streaming import json_response
 
 log = logging.getLogger(__name__)
-
-# The second is an old spelling that clients still send.
-MODEL_FIELDS = ("model", "name")
 
 
 async def root(request: web.Request) -> web.Response:
@@ -61,17 +59,15 @@ async def ps(request: web.Request) -> web.Response:
 async def show(request: web.Request) -> web.Response:
     """One model in full."""
     services = request.app[SERVICES]
-    fields = Fields(parse_json(await request.read()))
-    name = fields.model(*MODEL_FIELDS)
-    verbose = fields.flag("verbose", False)
-    return json_response(await asyncio.to_thread(_describe, services, name, verbose))
+    body = await read_request(request, ShowBody)
+    return json_response(await asyncio.to_thread(_describe, services, body.shown, body.verbose is True))
 
 
 async def copy(request: web.Request) -> web.Response:
     """A second name for a model."""
     services = request.app[SERVICES]
-    fields = Fields(parse_json(await request.read()))
-    source, destination = fields.text("source") or "", fields.text("destination") or ""
+    body = await read_request(request, CopyBody)
+    source, destination = body.source or "", body.destination or ""
     source_name, destination_name = _copy_name("source", source), _copy_name("destination", destination)
     stored = await asyncio.to_thread(services.store.find, source_name)
     if stored is None:
@@ -83,7 +79,7 @@ async def copy(request: web.Request) -> web.Response:
 async def delete(request: web.Request) -> web.Response:
     """Remove a name, and the layers that no other model uses."""
     services = request.app[SERVICES]
-    shown = Fields(parse_json(await request.read())).model(*MODEL_FIELDS)
+    shown = (await read_request(request, DeleteBody)).shown
     try:
         name = request_name(shown)
     except InvalidName:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
 from aiohttp import ClientPayloadError, web
@@ -12,9 +13,11 @@ from aiohttp.typedefs import Middleware
 from ..core.address import Address
 from ..core.errors import CorralError, Forbidden, Internal, InvalidRequest
 from .origins import OriginRules, host_allowed, is_local, is_own_origin
+from .services import SERVICES
 from .streaming import error_response
 
 log = logging.getLogger(__name__)
+_CLIENT_GONE = 499
 _CORS: web.RequestKey[dict[str, str]] = web.RequestKey("cors", dict)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -38,6 +41,25 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except Exception:
         log.exception("fault while answering %s %s", request.method, request.path)
         return error_response(Internal("internal error; the daemon's log says more"))
+
+
+@web.middleware
+async def count_requests(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Count every request by its route and the status of its answer; clients that leave count as 499."""
+    started = time.monotonic()
+    status = _CLIENT_GONE
+    try:
+        response = await handler(request)
+        status = response.status
+        return response
+    except web.HTTPException as error:
+        status = error.status
+        raise
+    finally:
+        resource = request.match_info.route.resource
+        # A path that no route knows must not become a label, or strangers could fill the memory with them.
+        method, route = (request.method, resource.canonical) if resource else ("other", "unknown")
+        request.app[SERVICES].metrics.count_request(method, route, status, time.monotonic() - started)
 
 
 class StrangerCheck:

@@ -1,4 +1,4 @@
-"""OpenAI's list of models: what is installed, under ids that its clients can send back."""
+"""OpenAI's list of models: what is installed, under ids that clients can send back; and what none of them can do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from ..core.errors import CorralError
+from ..core.errors import CorralError, Unsupported
 from ..core.names import request_name
 from ..registry.manifests import StoredModel
 from .dialects.openai_encoder import encode_error
@@ -30,6 +30,14 @@ async def show_model(request: web.Request) -> web.Response:
     except CorralError as error:
         return error_response(error, encode_error(error))
     return json_response(_row(stored, shown))
+
+
+async def refuse_audio(request: web.Request) -> web.Response:
+    """Refuse to transcribe: no model takes audio yet."""
+    # Unread, the rest of an upload would be taken for the next request.
+    await request.release()
+    error = Unsupported("this version of Corral has no engine for audio: transcribe elsewhere and send the text")
+    return error_response(error, encode_error(error))
 
 
 def _row(stored: StoredModel, shown: str) -> dict[str, Any]:

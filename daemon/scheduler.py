@@ -25,7 +25,7 @@ DEFAULT_MAX_LOADED = 3
 
 
 class Scheduler:
-    """Instances by the digest of their weights. Everything runs on the daemon's loop."""
+    """Instances by the digest of their weights. Everything runs on the daemon's loop. `num_loads` only counts."""
 
     def __init__(self, settings: Settings, backend: str) -> None:
         self._settings = settings
@@ -33,6 +33,7 @@ class Scheduler:
         self._instances: dict[str, Instance] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._num_pending = 0
+        self.num_loads = 0
 
     @property
     def loaded(self) -> list[Instance]:
@@ -157,6 +158,7 @@ class Scheduler:
                 ) from None
             raise
         instance.state = State.READY
+        self.num_loads += 1
         log.info("loaded %s in %.1f s (runner %d)", model.name.short, time.monotonic() - started, handle.pid)
         if instance.num_leases == 0:
             # Whoever asked has left; the clock starts now.

@@ -10,7 +10,9 @@ from ..core.settings import Settings
 from ..modelfile.model import ModelResolver
 from ..registry.store import Store
 from .jobs import Jobs
+from .metrics import Metrics
 from .scheduler import Scheduler
+from .sessions import Sessions
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -21,6 +23,8 @@ class Services(msgspec.Struct, frozen=True):
     resolver: ModelResolver
     scheduler: Scheduler
     jobs: Jobs
+    sessions: Sessions
+    metrics: Metrics
     http: aiohttp.ClientSession
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
@@ -12,6 +14,7 @@ from ..core.progress import Progress
 
 NDJSON = "application/x-ndjson"
 JSON = "application/json; charset=utf-8"
+T = TypeVar("T")
 
 
 def body_response(body: bytes, status: int = 200, content_type: str = JSON) -> web.Response:
@@ -24,9 +27,10 @@ def json_response(value: object, status: int = 200) -> web.Response:
     return body_response(msgspec.json.encode(value), status)
 
 
-def error_response(error: CorralError, body: bytes | None = None) -> web.Response:
-    """An error with its status; `body` is what a dialect makes of it, the native form where none is given."""
-    response = body_response(body or msgspec.json.encode({"error": error.message}), error.status)
+def error_response(error: CorralError, body: bytes | None = None, status: int | None = None) -> web.Response:
+    """An error with its status; `body` and `status` are what a dialect makes of it, the native ones where none is
+    given."""
+    response = body_response(body or msgspec.json.encode({"error": error.message}), status or error.status)
     if error.status == 503:
         response.headers["Retry-After"] = "1"
     return response
@@ -60,3 +64,31 @@ async def send_progress(request: web.Request, steps: AsyncIterator[Progress], st
         response = await open_stream(request, NDJSON)
     await response.write_eof()
     return response
+
+
+async def with_pauses(events: AsyncGenerator[T, None], first: float, then: float) -> AsyncGenerator[T | None, None]:
+    """The events, and None whenever nothing came for `first` seconds at the beginning, for `then` seconds afterwards.
+
+    0 seconds mean for ever. `events` is closed with this generator.
+    """
+    pending: asyncio.Future[T] | None = None
+    timeout = first
+    try:
+        while True:
+            pending = pending or asyncio.ensure_future(anext(events))
+            done, _ = await asyncio.wait({pending}, timeout=timeout or None)
+            timeout = then
+            if not done:
+                yield None
+                continue
+            task, pending = pending, None
+            try:
+                event = task.result()
+            except StopAsyncIteration:
+                return
+            yield event
+    finally:
+        if pending is not None:
+            pending.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
+        await events.aclose()

@@ -16,14 +16,12 @@ from ..registry.blobs import CHUNK_BYTES, BlobWriter
 from ..registry.digests import parse_digest
 from ..registry.pull import fetch_file, link_file
 from ..registry.sources.source import find_source, split_reference
-from .dialects.fields import Fields, parse_json
+from .bodies import CreateBody, LinkBody, PullBody
 from .jobs import Job
-from .manage import MODEL_FIELDS
+from .notices import read_request
 from .origins import is_local
 from .services import SERVICES, Services
 from .streaming import send_progress
-
-_EXTRAS = ("renderer", "parser", "requires")
 
 
 async def head_blob(request: web.Request) -> web.Response:
@@ -50,7 +48,7 @@ async def link_blob(request: web.Request) -> web.StreamResponse:
     """Take a file of this machine in by its path: over the Unix socket only, since TCP clients may be anyone."""
     if not is_local(request):
         raise Forbidden("files are taken by path over the Unix socket only: upload the file instead")
-    path = Path(Fields(parse_json(await request.read())).text("path") or "")
+    path = Path((await read_request(request, LinkBody)).path or "")
     if not path.is_absolute() or not path.is_file():
         raise InvalidRequest(f"path: no such file: {path.name}")
     store = request.app[SERVICES].store
@@ -65,9 +63,9 @@ async def link_blob(request: web.Request) -> web.StreamResponse:
 async def create(request: web.Request) -> web.StreamResponse:
     """Make a model."""
     services = request.app[SERVICES]
-    fields = Fields(parse_json(await request.read()))
-    base_text = (fields.text("from") or "").strip()
-    spec = _read_spec(services, fields)
+    body = await read_request(request, CreateBody)
+    base_text = (body.base or "").strip()
+    spec = _read_spec(services, body)
     if spec.adapters:
         raise Unsupported("adapters: this version cannot apply LoRA adapters yet; leave ADAPTER out")
     if not base_text and not spec.files:
@@ -86,27 +84,27 @@ async def create(request: web.Request) -> web.StreamResponse:
         warnings = await asyncio.to_thread(creator.create, spec, found)
         report(Progress("success", warnings=tuple(warnings)))
 
-    return await send_progress(request, Job(work).follow(), fields.flag("stream", True))
+    return await send_progress(request, Job(work).follow(), body.stream is not False)
 
 
 async def pull(request: web.Request) -> web.StreamResponse:
     """Get a model from a source. Requests for the same one share one transfer."""
     services = request.app[SERVICES]
-    fields = Fields(parse_json(await request.read()))
-    reference = (fields.text("model") or fields.text("name") or "").strip()
+    body = await read_request(request, PullBody)
+    reference = (body.model or body.name or "").strip()
     scheme, rest = split_reference(reference)
     if scheme in ("", "http", "https"):
         request_name(reference)
     if scheme == "file" and not is_local(request):
         raise Forbidden("files are taken by path over the Unix socket only: upload the file and create from it")
-    install_as = request_name(text) if (text := fields.text("as")) else None
+    install_as = request_name(body.install_as) if body.install_as else None
 
     async def work(report: Report) -> None:
         installed = await _pull(services, scheme, rest, install_as, report)
         report(Progress("success", model=installed))
 
     key = f"pull {reference} {install_as.key if install_as else ''}"
-    return await send_progress(request, services.jobs.join(key, work).follow(), fields.flag("stream", True))
+    return await send_progress(request, services.jobs.join(key, work).follow(), body.stream is not False)
 
 
 async def _pull(services: Services, scheme: str, rest: str, install_as: ModelName | None, report: Report) -> str:
@@ -126,30 +124,27 @@ async def _pull(services: Services, scheme: str, rest: str, install_as: ModelNam
     return spec.name.short
 
 
-def _read_spec(services: Services, fields: Fields) -> CreateSpec:
-    licenses = fields.raw("license")
-    if licenses is not None and not isinstance(licenses, str):
-        licenses = fields.items("license")
-        if not all(isinstance(text, str) for text in licenses or ()):
-            raise InvalidRequest("license must be a string or a list of strings")
+def _read_spec(services: Services, body: CreateBody) -> CreateSpec:
+    licenses = [body.license] if isinstance(body.license, str) else body.license
+    extras = {"renderer": body.renderer, "parser": body.parser, "requires": body.requires}
     return CreateSpec(
-        name=request_name(fields.model(*MODEL_FIELDS)),
-        files=_checked_files(services, fields, "files"),
-        adapters=_checked_files(services, fields, "adapters"),
-        template=fields.text("template"),
-        system=fields.text("system"),
-        licenses=(licenses,) if isinstance(licenses, str) else tuple(licenses or ()),
-        parameters=fields.mapping("parameters"),
-        messages=fields.objects("messages") if fields.raw("messages") is not None else None,
-        quantize=fields.text("quantize", "quantization") or "",
-        extras={name: value for name in _EXTRAS if (value := fields.text(name))},
+        name=request_name(body.shown),
+        files=_checked_files(services, body.files, "files"),
+        adapters=_checked_files(services, body.adapters, "adapters"),
+        template=body.template,
+        system=body.system,
+        licenses=tuple(licenses or ()),
+        parameters=body.parameters or {},
+        messages=body.messages,
+        quantize=body.quantize or body.quantization or "",
+        extras={name: value for name, value in extras.items() if value},
     )
 
 
-def _checked_files(services: Services, fields: Fields, name: str) -> dict[str, str]:
+def _checked_files(services: Services, files: dict[str, str] | None, name: str) -> dict[str, str]:
     """File names and digests, checked before any work is done, so that a bad one is an ordinary 400."""
     checked: dict[str, str] = {}
-    for file_name, text in fields.texts(name).items():
+    for file_name, text in (files or {}).items():
         path = PurePosixPath(file_name.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts or not file_name.strip("./"):
             raise InvalidRequest(f"{name}: {file_name[:80]!r}: file path must be relative, without ..")

@@ -1,4 +1,4 @@
-"""Ollama's /api/generate and /api/chat (contract sections 4 and 5): bodies to Calls."""
+"""Ollama's inference endpoints (contract sections 4 to 6): bodies to Calls."""
 
 from __future__ import annotations
 
@@ -7,142 +7,163 @@ from typing import Any
 import msgspec
 
 from ...core.durations import parse_keep_alive
-from ...core.errors import InvalidRequest, Unsupported
+from ...core.errors import InvalidRequest
 from ...core.options import check_options
 from ...core.types import (
     ChatPrompt,
     InfillPrompt,
     Message,
-    OutputFormat,
     Part,
     Prompt,
     Text,
     TextPrompt,
+    Thinking,
     ToolCall,
     ToolResult,
-    text_message,
 )
-from .endpoint import Call, Endpoint
-from .fields import Fields
-from .ollama_encoder import ChatEncoder, GenerateEncoder, encode_error
+from .bodies import Body
+from .endpoint import Call, EmbedCall, Endpoint
+from .fields import check_pooling, model_name, read_logit_bias
+from .formats import native_format
+from .images import read_image
+from .ollama_bodies import ChatBody, ChatMessage, ChatToolCall, EmbedBody, EmbeddingsBody, GenerateBody, Shared
+from .ollama_encoder import ChatEncoder, EmbeddingsEncoder, EmbedEncoder, GenerateEncoder, encode_error
+from .tools import check_tools, choose_tools
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-_THINK_LEVELS = ("high", "medium", "low", "max")
+THINK_LEVELS = ("high", "medium", "low", "max")
 
 
-def parse_generate(body: dict[str, Any]) -> Call:
+def parse_generate(body: GenerateBody) -> Call:
     """A body of /api/generate. Errors: InvalidRequest names the field."""
-    fields = Fields(body)
-    call = _shared(fields, "generate")
-    text = fields.text("prompt") or ""
-    raw = fields.flag("raw", False)
-    system = fields.text("system")
-    if not text and fields.raw("messages") is not None:
+    text = body.prompt or ""
+    if not text and body.messages is not None:
         raise InvalidRequest("messages has no place on /api/generate: send them to /api/chat")
-    if raw and (system or fields.text("template") or fields.raw("context")):
+    if body.raw and (body.system or body.template or body.context is not None):
         raise InvalidRequest("raw mode does not support template, system, or context")
-    suffix, template = fields.text("suffix"), fields.text("template")
-    if suffix and raw:
+    if body.suffix and body.raw:
         raise InvalidRequest("raw mode does not support suffix: write the infill markers into the prompt")
+    images = [read_image(image, f"images[{index}]") for index, image in enumerate(body.images or [])]
+    think = read_think(body.think)
     prompt: Prompt | None = None
-    if text and raw:
+    if text and body.raw:
         prompt = TextPrompt(text)
-    elif suffix:
-        prompt = InfillPrompt(text, suffix)
-    elif text:
-        prompt = ChatPrompt((text_message("user", text),), _context(fields))
+    elif body.suffix:
+        prompt = InfillPrompt(text, body.suffix)
+    elif text or images:
+        message = Message("user", (Text(text), *images))
+        prompt = ChatPrompt((message,), _context(body.context), think=think)
     return msgspec.structs.replace(
-        call,
-        prompt=prompt,
-        system=system or None,
-        template=template or None,
-        needs=(*call.needs, "insert") if suffix else call.needs,
-        want_context=not raw,
+        _shared(body, "generate"),
+        prompts=(prompt,) if prompt else (),
+        system=body.system or None,
+        template=body.template or None,
+        want_context=not body.raw,
     )
 
 
-def parse_chat(body: dict[str, Any]) -> Call:
+def parse_chat(body: ChatBody) -> Call:
     """A body of /api/chat. Errors: InvalidRequest names the field."""
-    fields = Fields(body)
-    call = _shared(fields, "chat")
-    messages = tuple(_message(index, message) for index, message in enumerate(fields.objects("messages")))
-    if fields.objects("tools"):
-        call = msgspec.structs.replace(call, needs=(*call.needs, "tools"))
-    return msgspec.structs.replace(call, prompt=ChatPrompt(messages) if messages else None)
+    messages = tuple(_message(f"messages[{index}]", message) for index, message in enumerate(body.messages or []))
+    tools, policy = choose_tools(check_tools(body.tools), body.tool_choice, body.parallel_tool_calls)
+    prompt = ChatPrompt(messages, tools=tools, think=read_think(body.think))
+    return msgspec.structs.replace(_shared(body, "chat"), prompts=(prompt,) if messages else (), tool_policy=policy)
 
 
-def _shared(fields: Fields, verb: str) -> Call:
-    options, warnings = check_options(fields.mapping("options"))
-    needs = ("thinking",) if _thinks(fields.raw("think")) else ()
-    if fields.items("images"):
-        needs = (*needs, "vision")
+def parse_embed(body: EmbedBody) -> EmbedCall:
+    """A body of /api/embed. Errors: InvalidRequest names the field."""
+    given = [body.input] if isinstance(body.input, str) else body.input
+    if given in (None, [""]):
+        given = []
+    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
+        raise InvalidRequest("invalid input type: input must be a string or a list of strings")
+    if body.dimensions is not None and body.dimensions < 0:
+        raise InvalidRequest("dimensions must be a whole number from 1 on")
+    return msgspec.structs.replace(
+        _embedding(body),
+        inputs=tuple(given),
+        truncate=body.truncate is not False,
+        dimensions=body.dimensions or None,
+    )
+
+
+def parse_embeddings(body: EmbeddingsBody) -> EmbedCall:
+    """A body of /api/embeddings: one text, and a vector as the model gives it. Errors: InvalidRequest."""
+    inputs = (body.prompt,) if body.prompt else ()
+    return msgspec.structs.replace(_embedding(body), inputs=inputs, normalize=False)
+
+
+def read_think(value: Any) -> bool | str | None:
+    """`think`: None where it is absent. Errors: InvalidRequest lists what it may be."""
+    if value is None or isinstance(value, bool) or value in THINK_LEVELS:
+        think: bool | str | None = value
+        return think
+    raise InvalidRequest(f"think must be true, false, {', '.join(THINK_LEVELS)}, not {repr(value)[:40]}")
+
+
+def _shared(body: Shared, verb: str) -> Call:
+    options, warnings = check_options(body.options or {})
     return Call(
-        model=fields.model("model"),
+        model=model_name(body.model),
         verb=verb,
-        prompt=None,
-        stream=fields.flag("stream", True),
+        stream=body.stream is not False,
         options=options,
-        keep_alive=parse_keep_alive(fields.raw("keep_alive")),
-        truncate=fields.flag("truncate", True),
-        shift=fields.flag("shift", True),
-        top_logprobs=fields.top_logprobs(),
-        format=_format(fields),
-        render_only=fields.flag("_debug_render_only", False),
-        needs=needs,
+        logit_bias=read_logit_bias(body.logit_bias),
+        keep_alive=parse_keep_alive(body.keep_alive),
+        truncate=body.truncate is not False,
+        shift=body.shift is not False,
+        top_logprobs=(body.top_logprobs or 0) if body.logprobs else None,
+        format=native_format(body.format),
+        render_only=body.debug_render_only is True,
         warnings=tuple(warnings),
     )
 
 
-def _message(index: int, body: dict[str, Any]) -> Message:
-    where = f"messages[{index}]."
-    fields = Fields(body, where)
-    role = _ROLES.get((fields.text("role") or "").lower())
+def _embedding(body: EmbedBody | EmbeddingsBody) -> EmbedCall:
+    options, warnings = check_options(body.options or {})
+    return EmbedCall(
+        model=model_name(body.model),
+        options=options,
+        pooling=check_pooling(body.pooling),
+        keep_alive=parse_keep_alive(body.keep_alive),
+        warnings=tuple(warnings),
+    )
+
+
+def _message(where: str, body: ChatMessage) -> Message:
+    role = _ROLES.get((body.role or "").lower())
     if role is None:
-        raise InvalidRequest(f"{where}role must be one of system, user, assistant, tool")
-    if isinstance(fields.raw("content"), list):
-        raise InvalidRequest(f"{where}content must be a string here; lists of parts belong to /v1/chat/completions")
-    content = fields.text("content") or ""
-    if fields.items("images"):
-        raise Unsupported(f"{where}images: this version has no engine for images yet")
-    parts: list[Part] = [_tool_call(where, call) for call in fields.objects("tool_calls")]
+        raise InvalidRequest(f"{where}.role must be one of system, user, assistant, tool")
+    if isinstance(body.content, list):
+        raise InvalidRequest(f"{where}.content must be a string here; lists of parts belong to /v1/chat/completions")
+    if body.content is not None and not isinstance(body.content, str):
+        raise InvalidRequest(f"{where}.content must be a string, not {repr(body.content)[:40]}")
+    content = body.content or ""
     if role == "tool":
-        return Message(role, (ToolResult(fields.text("tool_call_id") or "", fields.text("tool_name") or "", content),))
-    return Message(role, (Text(content), *parts))
+        return Message(role, (ToolResult(body.tool_call_id or "", body.tool_name or "", content),))
+    thinking: list[Part] = [Thinking(body.thinking)] if body.thinking else []
+    images = [read_image(image, f"{where}.images[{index}]") for index, image in enumerate(body.images or [])]
+    return Message(role, (*thinking, Text(content), *images, *map(_tool_call, body.tool_calls or [])))
 
 
-def _tool_call(where: str, body: dict[str, Any]) -> ToolCall:
-    function = Fields(Fields(body, where).mapping("function"), f"{where}tool_calls.function.")
-    name = function.text("name") or ""
-    return ToolCall(Fields(body, where).text("id") or "", name, function.mapping("arguments"))
+def _tool_call(call: ChatToolCall) -> ToolCall:
+    function = call.function
+    return ToolCall(call.id or "", (function and function.name) or "", (function and function.arguments) or {})
 
 
-def _context(fields: Fields) -> tuple[int, ...]:
-    tokens = fields.items("context") or []
-    if not all(isinstance(token, int) and not isinstance(token, bool) and token >= 0 for token in tokens):
+def _context(tokens: list[int] | None) -> tuple[int, ...]:
+    if any(token < 0 for token in tokens or []):
         raise InvalidRequest("context must be a list of token numbers, as an earlier answer gave it")
-    return tuple(tokens)
+    return tuple(tokens or ())
 
 
-def _format(fields: Fields) -> OutputFormat | None:
-    value = fields.raw("format")
-    if value is None or value == "":
-        return None
-    if value == "json":
-        return OutputFormat("json")
-    if isinstance(value, dict):
-        return OutputFormat("json_schema", msgspec.json.encode(value).decode())
-    raise InvalidRequest(f'invalid format: give "json" or a JSON Schema object, not {repr(value)[:40]}')
-
-
-def _thinks(value: Any) -> bool:
-    if value is None or value is False:
-        return False
-    if value is True or value in _THINK_LEVELS:
-        return True
-    raise InvalidRequest(f"think must be true, false, {', '.join(_THINK_LEVELS)}, not {repr(value)[:40]}")
+def _endpoint(path: str, body: type[Body], parse: Any, encoder: Any, summary: str) -> Endpoint:
+    return Endpoint("POST", path, body, parse, encoder, encode_error, summary)
 
 
 ENDPOINTS = (
-    Endpoint("POST", "/api/generate", parse_generate, GenerateEncoder, encode_error),
-    Endpoint("POST", "/api/chat", parse_chat, ChatEncoder, encode_error),
+    _endpoint("/api/generate", GenerateBody, parse_generate, GenerateEncoder, "Answer a prompt"),
+    _endpoint("/api/chat", ChatBody, parse_chat, ChatEncoder, "Answer a conversation"),
+    _endpoint("/api/embed", EmbedBody, parse_embed, EmbedEncoder, "Vectors of texts"),
+    _endpoint("/api/embeddings", EmbeddingsBody, parse_embeddings, EmbeddingsEncoder, "The vector of one text"),
 )

@@ -2,58 +2,97 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+import array
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from ...core.durations import format_time
 from ...core.errors import CorralError
-from ...core.events import Candidate, Done, Event, Rendered, TextDelta, ThinkingDelta, TokenLogprob
-from .endpoint import Call
+from ...core.events import (
+    Candidate,
+    Done,
+    Embedded,
+    Event,
+    Rendered,
+    TextDelta,
+    ThinkingDelta,
+    TokenLogprob,
+    ToolCallDelta,
+)
+from .calls import CallGatherer, WholeCall
+from .endpoint import Call, EmbedCall, Stamp
+
+JSON = "application/json; charset=utf-8"
+NDJSON = "application/x-ndjson"
 
 
 class GenerateEncoder:
-    """Answers of /api/generate. `clock` gives Unix nanoseconds."""
+    """Answers of /api/generate."""
 
-    content_type = "application/json; charset=utf-8"
-    stream_content_type = "application/x-ndjson"
+    content_type = JSON
+    stream_content_type = NDJSON
 
-    def __init__(self, call: Call, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(self, call: Call, stamp: Stamp) -> None:
         self._call = call
-        self._clock = clock
+        self._clock = stamp.clock
+        self._calls = CallGatherer()
 
-    def chunk(self, event: Event) -> bytes:
-        """One line of a stream."""
+    def chunk(self, event: Event, choice: int = 0) -> bytes:
+        """A line, or two where a tool call ends."""
+        del choice
+        if isinstance(event, ToolCallDelta):
+            # A call is an object here, so it is sent when it is whole.
+            return self._lines(self._calls.add(event))
+        before = self._lines(self._calls.finish())
         match event:
             case TextDelta() | ThinkingDelta():
-                answer = self._head() | self._content([event]) | {"done": False} | _logprobs([event])
+                answer = self._head() | self._content([event], []) | {"done": False} | _logprobs([event])
             case Done():
-                answer = self._head() | self._content([]) | self._tail(event)
+                answer = self._head() | self._content([], []) | self._tail(event)
             case Rendered():
                 answer = self._head() | _debug_info(event)
             case _:
-                return b""
-        return msgspec.json.encode(answer) + b"\n"
+                return before
+        return before + msgspec.json.encode(answer) + b"\n"
 
-    def whole(self, events: Iterable[Event]) -> bytes:
+    def end(self) -> bytes:
+        """Nothing: the last line is that of Done."""
+        return b""
+
+    def ping(self) -> bytes:
+        """An object without text; a blank line would break clients."""
+        return msgspec.json.encode(self._head() | self._content([], []) | {"done": False}) + b"\n"
+
+    def whole(self, choices: Sequence[Sequence[Event]]) -> bytes:
         """One object with everything."""
-        known = list(events)
-        rendered = [event for event in known if isinstance(event, Rendered)]
+        events = choices[0]
+        rendered = [event for event in events if isinstance(event, Rendered)]
         if rendered:
             return msgspec.json.encode(self._head() | _debug_info(rendered[0]))
-        done = next(event for event in known if isinstance(event, Done))
-        return msgspec.json.encode(self._head() | self._content(known) | self._tail(done) | _logprobs(known))
+        done = next(event for event in events if isinstance(event, Done))
+        content = self._content(events, CallGatherer.gather(events))
+        return msgspec.json.encode(self._head() | content | self._tail(done) | _logprobs(events))
 
     def error(self, error: CorralError) -> bytes:
         """The last line of a stream that failed."""
         return encode_error(error) + b"\n"
 
-    def _content(self, events: list[Event]) -> dict[str, Any]:
+    def _lines(self, calls: Sequence[WholeCall]) -> bytes:
+        return b"".join(
+            msgspec.json.encode(self._head() | self._content([], [call]) | {"done": False}) + b"\n" for call in calls
+        )
+
+    def _content(self, events: Sequence[Event], calls: Sequence[WholeCall]) -> dict[str, Any]:
         thinking = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
-        answer = {"response": "".join(event.text for event in events if isinstance(event, TextDelta))}
-        return answer | ({"thinking": thinking} if thinking else {})
+        answer: dict[str, Any] = {"response": "".join(event.text for event in events if isinstance(event, TextDelta))}
+        if thinking:
+            answer["thinking"] = thinking
+        if calls:
+            answer["tool_calls"] = [_tool_call(call) for call in calls]
+        return answer
 
     def _head(self) -> dict[str, Any]:
         return {"model": self._call.model, "created_at": format_time(0, self._clock())}
@@ -75,10 +114,59 @@ class GenerateEncoder:
 class ChatEncoder(GenerateEncoder):
     """Answers of /api/chat: a message in place of `response`, in every chunk."""
 
-    def _content(self, events: list[Event]) -> dict[str, Any]:
-        content = super()._content(events)
+    def _content(self, events: Sequence[Event], calls: Sequence[WholeCall]) -> dict[str, Any]:
+        content = super()._content(events, calls)
         message = {"role": "assistant", "content": content.pop("response")}
         return {"message": message | content}
+
+
+class EmbedEncoder:
+    """Answers of /api/embed."""
+
+    content_type = JSON
+    stream_content_type = NDJSON
+
+    def __init__(self, call: EmbedCall, stamp: Stamp) -> None:
+        del stamp
+        self._call = call
+
+    def chunk(self, event: Event, choice: int = 0) -> bytes:
+        """Nothing: vectors are not streamed."""
+        del event, choice
+        return b""
+
+    def end(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def ping(self) -> bytes:
+        """Nothing."""
+        return b""
+
+    def whole(self, choices: Sequence[Sequence[Event]]) -> bytes:
+        """All vectors in one object."""
+        done = next(event for event in choices[0] if isinstance(event, Done))
+        counts = {
+            "total_duration": done.timings.total_ns,
+            "load_duration": done.timings.load_ns,
+            "prompt_eval_count": done.usage.prompt_tokens,
+            "warnings": list(done.warnings),
+        }
+        answer: dict[str, Any] = {"model": self._call.model, "embeddings": [list(v) for v in vectors(choices[0])]}
+        return msgspec.json.encode(answer | {key: value for key, value in counts.items() if value})
+
+    def error(self, error: CorralError) -> bytes:
+        """As before the first byte."""
+        return encode_error(error)
+
+
+class EmbeddingsEncoder(EmbedEncoder):
+    """Answers of /api/embeddings: the one vector."""
+
+    def whole(self, choices: Sequence[Sequence[Event]]) -> bytes:
+        """The vector, or an empty list where there was no text."""
+        found = vectors(choices[0])
+        return msgspec.json.encode({"embedding": list(found[0]) if found else []})
 
 
 def encode_error(error: CorralError) -> bytes:
@@ -86,11 +174,28 @@ def encode_error(error: CorralError) -> bytes:
     return msgspec.json.encode({"error": error.message})
 
 
+def vectors(events: Sequence[Event]) -> list[array.array[float]]:
+    """The vectors among events, as float32 numbers."""
+    return [_numbers(data) for event in events if isinstance(event, Embedded) for data in event.vectors]
+
+
+def _numbers(data: bytes) -> array.array[float]:
+    numbers = array.array("f", data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def _tool_call(call: WholeCall) -> dict[str, Any]:
+    function = {"index": call.index, "name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "function": function}
+
+
 def _debug_info(event: Rendered) -> dict[str, Any]:
     return {"_debug_info": {"rendered_template": event.text, "prompt_token_count": event.num_tokens}}
 
 
-def _logprobs(events: list[Event]) -> dict[str, Any]:
+def _logprobs(events: Sequence[Event]) -> dict[str, Any]:
     entries = [entry for event in events if isinstance(event, TextDelta | ThinkingDelta) for entry in event.logprobs]
     return {"logprobs": [_logprob(entry) for entry in entries]} if entries else {}
 

@@ -99,7 +99,7 @@ async def test_create_reports_its_steps_in_order(daemon: RunningDaemon) -> None:
         ({"files": {"/etc/m.gguf": ABSENT}}, "file path must be relative"),
         ({"files": {"../m.gguf": ABSENT}}, "file path must be relative"),
         ({"files": {"m.gguf": ABSENT}}, "files: m.gguf: blob sha256:aaa"),
-        ({"files": {"m.gguf": 1}}, "files: 'm.gguf' must be a string"),
+        ({"files": {"m.gguf": 1}}, "files['m.gguf'] must be a string, not 1"),
         ({"from": "fake", "parameters": {"temprature": 1}}, "did you mean temperature?"),
         ({"from": "fake", "parameters": {"num_ctx": 1.5}}, 'option "num_ctx" must be of type int'),
         ({"from": "fake", "messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
