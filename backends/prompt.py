@@ -6,6 +6,7 @@ rendering with two Unicode noncharacters, and tokenized as plain text afterwards
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -79,14 +80,14 @@ class PromptBuilder:
 
     def syntax(self, template: str | None, prompt: ChatPrompt) -> OutputSyntax:
         """The form in which answers hold thinking and calls, told from the template that renders the prompt."""
-        if prompt.tools and not self._knows_tools(template):
-            return GENERIC
         if template not in self._syntaxes:
             while len(self._syntaxes) >= _CACHED_TEMPLATES:
                 del self._syntaxes[next(iter(self._syntaxes))]
             source = self._source if template is None else template
             self._syntaxes[template] = find_syntax(source, is_go=template is not None)
-        return self._syntaxes[template]
+        syntax = self._syntaxes[template]
+        is_told = bool(prompt.tools) and not self._knows_tools(template)
+        return dataclasses.replace(syntax, calls=GENERIC.calls) if is_told else syntax
 
     def _knows_tools(self, template: str | None) -> bool:
         if template is not None:

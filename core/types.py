@@ -149,8 +149,8 @@ class LoadSpec(msgspec.Struct, frozen=True):
 
 
 class OutputFormat(msgspec.Struct, frozen=True):
-    """What an answer must match. `kind` is json (any object), json_schema, regex, lark, ebnf (GBNF or Lark, as its looks
-    tell) or choice (a JSON list of texts); `source` is its text."""
+    """What an answer must match. `kind` is json (any object), json_schema, regex, lark, ebnf (GBNF, or Lark
+    where it looks so) or choice (a JSON list of texts); `source` is its text."""
 
     kind: str
     source: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from operator import itemgetter
 
 from ..core.events import Event, TextDelta, ThinkingDelta
 
@@ -14,22 +15,27 @@ async def merge(streams: Sequence[AsyncIterator[Event]]) -> AsyncGenerator[tuple
         async for event in streams[0]:
             yield 0, event
         return
-    waiting = {asyncio.ensure_future(anext(stream)): index for index, stream in enumerate(streams)}
+
+    def wait_for(index: int) -> asyncio.Task[tuple[int, Event | None]]:
+        return asyncio.ensure_future(_next(index, streams[index]))
+
+    waiting = {wait_for(index) for index in range(len(streams))}
     try:
         while waiting:
-            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for task in sorted(done, key=waiting.__getitem__):
-                index = waiting.pop(task)
-                try:
-                    event = task.result()
-                except StopAsyncIteration:
-                    continue
-                waiting[asyncio.ensure_future(anext(streams[index]))] = index
-                yield index, event
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for index, found in sorted((task.result() for task in done), key=itemgetter(0)):
+                if found is not None:
+                    waiting.add(wait_for(index))
+                    yield index, found
     finally:
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def _next(index: int, stream: AsyncIterator[Event]) -> tuple[int, Event | None]:
+    """The next event of a stream, None at its end, with the stream's number."""
+    return index, await anext(stream, None)
 
 
 def choose_best(tries: list[list[Event]], num_choices: int, num_prompts: int) -> list[list[Event]]:

@@ -85,32 +85,28 @@ async def _stream(
     request: web.Request, encoder: Encoder, events: Events, keep: Callable[[list[Event]], None]
 ) -> web.StreamResponse:
     silence = request.app[SERVICES].settings.heartbeat
-    response: web.StreamResponse | None = None
     first: list[Event] = []
-    try:
-        async with aclosing(with_pauses(events, min(_FIRST_SILENCE, silence), silence)) as steps:
+    async with aclosing(with_pauses(events, min(_FIRST_SILENCE, silence), silence)) as steps:
+        early = await anext(steps)  # an error instead of it is answered with its status
+        response = await open_stream(request, encoder.stream_content_type)
+
+        async def send(step: tuple[int, Event] | None) -> None:
+            choice, event = step or (0, None)
+            if choice == 0 and event is not None:
+                first.append(event)
+            await response.write(encoder.ping() if event is None else encoder.chunk(event, choice))
+
+        try:
+            await send(early)
             async for step in steps:
-                if response is None:
-                    response = await open_stream(request, encoder.stream_content_type)
-                if step is None:
-                    await response.write(encoder.ping())
-                    continue
-                choice, event = step
-                if choice == 0:
-                    first.append(event)
-                chunk = encoder.chunk(event, choice)
-                if chunk:
-                    await response.write(chunk)
-    except CorralError as error:
-        if response is None:
-            raise
-        await response.write(encoder.error(error))
-    else:
-        assert response is not None, "every stream has a terminal event"
-        keep(first)
-        await response.write(encoder.end())
-    await response.write_eof()
-    return response
+                await send(step)
+        except CorralError as error:
+            await response.write(encoder.error(error))
+        else:
+            keep(first)
+            await response.write(encoder.end())
+        await response.write_eof()
+        return response
 
 
 async def _run(

@@ -168,12 +168,13 @@ def _complete(prompt: Prompt, call: Call, model: Model, able: tuple[str, ...]) -
     """Put the model's own messages and system prompt before those of the request, and settle whether it thinks."""
     if not isinstance(prompt, ChatPrompt):
         return prompt
-    messages = prompt.messages if prompt.context else (*model.messages, *prompt.messages)
+    messages = prompt.messages if prompt.context else (*_own_messages(call, model), *prompt.messages)
     system = model.system if call.system is None else call.system
-    starts_with_system = bool(prompt.messages) and prompt.messages[0].role == "system"
+    # System messages of the request go before the model's system prompt; the request's own stands before them.
+    is_replaced = call.system is None and bool(prompt.messages) and prompt.messages[0].role == "system"
     # An empty system text is one too: it keeps the template from putting in its own.
-    if system is not None and not starts_with_system:
-        messages = (text_message("system", system), *_without_system(messages, call))
+    if system is not None and not is_replaced:
+        messages = (text_message("system", system), *messages)
     think = prompt.think
     if THINKING not in able:
         think = None
@@ -182,8 +183,8 @@ def _complete(prompt: Prompt, call: Call, model: Model, able: tuple[str, ...]) -
     return msgspec.structs.replace(prompt, messages=messages, think=think)
 
 
-def _without_system(messages: tuple[Message, ...], call: Call) -> tuple[Message, ...]:
+def _own_messages(call: Call, model: Model) -> tuple[Message, ...]:
     # A system prompt of the request replaces every one of the model's, also one among its messages.
     if call.system is None:
-        return messages
-    return tuple(message for message in messages if message.role != "system")
+        return model.messages
+    return tuple(message for message in model.messages if message.role != "system")

@@ -8,6 +8,7 @@ from ...core.errors import InvalidRequest
 from ...core.options import OPTIONS
 
 POOLINGS = ("mean", "cls", "last")
+THINK_LEVELS = ("high", "medium", "low", "max")
 _MAX_BIAS = 100.0
 
 
@@ -54,3 +55,11 @@ def check_pooling(value: str | None) -> str | None:
 def option_fields(body: Any) -> dict[str, Any]:
     """Native options that a body of another dialect holds as fields of its own."""
     return {name: value for name in OPTIONS if (value := getattr(body, name, None)) is not None}
+
+
+def read_think(value: Any) -> bool | str | None:
+    """`think`: None where it is absent. Errors: InvalidRequest lists what it may be."""
+    if value is None or isinstance(value, bool) or value in THINK_LEVELS:
+        think: bool | str | None = value
+        return think
+    raise InvalidRequest(f"think must be true, false, {', '.join(THINK_LEVELS)}, not {repr(value)[:40]}")

@@ -23,7 +23,7 @@ from ...core.types import (
 )
 from .bodies import Body
 from .endpoint import Call, EmbedCall, Endpoint
-from .fields import check_pooling, model_name, read_logit_bias
+from .fields import check_pooling, model_name, read_logit_bias, read_think
 from .formats import native_format
 from .images import read_image
 from .ollama_bodies import ChatBody, ChatMessage, ChatToolCall, EmbedBody, EmbeddingsBody, GenerateBody, Shared
@@ -31,7 +31,6 @@ from .ollama_encoder import ChatEncoder, EmbeddingsEncoder, EmbedEncoder, Genera
 from .tools import check_tools, choose_tools
 
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-THINK_LEVELS = ("high", "medium", "low", "max")
 
 
 def parse_generate(body: GenerateBody) -> Call:
@@ -91,14 +90,6 @@ def parse_embeddings(body: EmbeddingsBody) -> EmbedCall:
     """A body of /api/embeddings: one text, and a vector as the model gives it. Errors: InvalidRequest."""
     inputs = (body.prompt,) if body.prompt else ()
     return msgspec.structs.replace(_embedding(body), inputs=inputs, normalize=False)
-
-
-def read_think(value: Any) -> bool | str | None:
-    """`think`: None where it is absent. Errors: InvalidRequest lists what it may be."""
-    if value is None or isinstance(value, bool) or value in THINK_LEVELS:
-        think: bool | str | None = value
-        return think
-    raise InvalidRequest(f"think must be true, false, {', '.join(THINK_LEVELS)}, not {repr(value)[:40]}")
 
 
 def _shared(body: Shared, verb: str) -> Call:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import array
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +12,6 @@ from ...core.errors import CorralError
 from ...core.events import (
     Candidate,
     Done,
-    Embedded,
     Event,
     Rendered,
     TextDelta,
@@ -24,6 +21,7 @@ from ...core.events import (
 )
 from .calls import CallGatherer, WholeCall
 from .endpoint import Call, EmbedCall, Stamp
+from .vectors import read_vectors
 
 JSON = "application/json; charset=utf-8"
 NDJSON = "application/x-ndjson"
@@ -152,7 +150,7 @@ class EmbedEncoder:
             "prompt_eval_count": done.usage.prompt_tokens,
             "warnings": list(done.warnings),
         }
-        answer: dict[str, Any] = {"model": self._call.model, "embeddings": [list(v) for v in vectors(choices[0])]}
+        answer: dict[str, Any] = {"model": self._call.model, "embeddings": [list(v) for v in read_vectors(choices[0])]}
         return msgspec.json.encode(answer | {key: value for key, value in counts.items() if value})
 
     def error(self, error: CorralError) -> bytes:
@@ -165,25 +163,13 @@ class EmbeddingsEncoder(EmbedEncoder):
 
     def whole(self, choices: Sequence[Sequence[Event]]) -> bytes:
         """The vector, or an empty list where there was no text."""
-        found = vectors(choices[0])
+        found = read_vectors(choices[0])
         return msgspec.json.encode({"embedding": list(found[0]) if found else []})
 
 
 def encode_error(error: CorralError) -> bytes:
     """An error object."""
     return msgspec.json.encode({"error": error.message})
-
-
-def vectors(events: Sequence[Event]) -> list[array.array[float]]:
-    """The vectors among events, as float32 numbers."""
-    return [_numbers(data) for event in events if isinstance(event, Embedded) for data in event.vectors]
-
-
-def _numbers(data: bytes) -> array.array[float]:
-    numbers = array.array("f", data)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
 
 
 def _tool_call(call: WholeCall) -> dict[str, Any]:

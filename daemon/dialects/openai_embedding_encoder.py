@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.events import Embedded, Event
-from .ollama_encoder import vectors
 from .openai_encoder import find_done, print_warnings
+from .vectors import read_vectors
 from .whole_encoder import WholeEncoder
 
 
@@ -27,6 +27,6 @@ class EmbeddingEncoder(WholeEncoder):
 
     def _vectors(self, events: Sequence[Event]) -> list[Any]:
         if self._call.details != "base64":
-            return [list(vector) for vector in vectors(events)]
+            return [list(vector) for vector in read_vectors(events)]
         found = [data for event in events if isinstance(event, Embedded) for data in event.vectors]
         return [base64.b64encode(data).decode() for data in found]

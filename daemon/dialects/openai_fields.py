@@ -6,8 +6,7 @@ from typing import Any
 
 from ...core.errors import InvalidRequest
 from ...core.options import check_options
-from .fields import option_fields
-from .ollama import read_think
+from .fields import option_fields, read_think
 from .openai_bodies import NativeFields
 
 EFFORTS: dict[str, bool | str] = {

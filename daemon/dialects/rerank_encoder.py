@@ -6,16 +6,17 @@ A rank head's score is a logit; the logistic function brings it to 0..1, as Jina
 
 from __future__ import annotations
 
+import array
 import math
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from ...core.events import Embedded, Event
+from ...core.events import Event
 from .endpoint import EmbedCall
 from .openai_encoder import find_done, print_warnings
+from .vectors import read_vectors
 from .whole_encoder import WholeEncoder
 
 
@@ -35,8 +36,7 @@ class RankEncoder(WholeEncoder):
         call, details = self._call, self._call.details
         assert isinstance(call, EmbedCall), "made by parse_rank"
         assert isinstance(details, RankDetails), "made by parse_rank"
-        vectors = [_read_floats(data) for event in events if isinstance(event, Embedded) for data in event.vectors]
-        scores = _score(vectors, len(call.inputs), details.is_raw)
+        scores = _score(read_vectors(events), len(call.inputs), details.is_raw)
         order = sorted(range(len(scores)), key=lambda index: -scores[index])[: details.top_n]
         if details.is_list:
             texts = [{"text": call.inputs[index]} if details.has_text else {} for index in order]
@@ -57,7 +57,7 @@ class RankEncoder(WholeEncoder):
         } | print_warnings([done])
 
 
-def _score(vectors: list[tuple[float, ...]], num_documents: int, is_raw: bool) -> list[float]:
+def _score(vectors: list[array.array[float]], num_documents: int, is_raw: bool) -> list[float]:
     """A score for each document: as many vectors as documents are scores, one more begins with the query's."""
     if len(vectors) == num_documents:
         return [vector[0] if is_raw else _logistic(vector[0]) for vector in vectors]
@@ -70,8 +70,3 @@ def _logistic(logit: float) -> float:
     if logit >= 0:
         return 1 / (1 + math.exp(-logit))
     return math.exp(logit) / (1 + math.exp(logit))
-
-
-def _read_floats(data: bytes) -> tuple[float, ...]:
-    """Numbers of little-endian float32."""
-    return struct.unpack(f"<{len(data) // 4}f", data)
