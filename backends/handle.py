@@ -160,15 +160,14 @@ class RunnerHandle:
     def submit(self, request: GenerateRequest | EmbedRequest) -> EventStream:
         """Start a request; it is given an id. The stream ends with exactly one terminal event.
 
-        Errors: RunnerDied when the process has ended already.
+        Errors: RunnerDied when the process has ended already, InvalidRequest for what no frame can carry.
         """
         if not self.is_alive or self._transport is None:
             raise RunnerDied(self._death())
         self._next_id += 1
         numbered = msgspec.structs.replace(request, id=self._next_id)
-        stream = EventStream(lambda: self._abort(numbered.id))
-        self._streams[numbered.id] = stream
         self._send(Embed(numbered) if isinstance(numbered, EmbedRequest) else Generate(numbered))
+        stream = self._streams[numbered.id] = EventStream(lambda: self._abort(numbered.id))
         return stream
 
     async def close(self, force: bool = False) -> None:

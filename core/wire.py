@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from .errors import InvalidRequest
 from .events import Event
 from .types import EmbedRequest, GenerateRequest, LoadSpec
 
@@ -78,8 +79,11 @@ to_daemon_decoder: msgspec.msgpack.Decoder[ToDaemon] = msgspec.msgpack.Decoder(T
 
 
 def encode_frame(frame: ToRunner | ToDaemon) -> bytes:
-    """One frame with its length in front."""
-    body = _encoder.encode(frame)
+    """One frame with its length in front. Errors: InvalidRequest for a whole number that msgpack cannot hold."""
+    try:
+        body = _encoder.encode(frame)
+    except OverflowError:
+        raise InvalidRequest("a whole number in the request is beyond 64 bits: write it as text") from None
     return _LENGTH.pack(len(body)) + body
 
 

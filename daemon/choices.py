@@ -23,10 +23,10 @@ async def merge(streams: Sequence[AsyncIterator[Event]]) -> AsyncGenerator[tuple
     try:
         while waiting:
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for index, found in sorted((task.result() for task in done), key=itemgetter(0)):
-                if found is not None:
-                    waiting.add(wait_for(index))
-                    yield index, found
+            found = [(index, event) for index, event in (task.result() for task in done) if event is not None]
+            waiting |= {wait_for(index) for index, _ in found}
+            for step in sorted(found, key=itemgetter(0)):
+                yield step
     finally:
         for task in waiting:
             task.cancel()

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
 
 import msgspec
@@ -114,18 +114,17 @@ async def _run(
 ) -> AsyncGenerator[tuple[int, Event], None]:
     """Everything that a call's requests give, each event with the number of its request. Closing this cancels them."""
     async with services.scheduler.lease(model, resolved.load, call.keep_alive) as lease:
-        streams: list[EventStream] = []
-        try:
-            streams += [lease.submit(request) for request in resolved.requests]
-            count = partial(services.metrics.count_answer, model.name.short)
-            complete = [_complete(stream, lease, resolved, started_ns, count) for stream in streams]
-            async with aclosing(merge(complete)) as events:
-                async for step in events:
-                    yield step
-        finally:
-            # Also when the client hung up: aiohttp cancels the handler, and the sequences are dropped.
-            for stream in streams:
-                stream.close()
+        count = partial(services.metrics.count_answer, model.name.short)
+        async with AsyncExitStack() as cleanup:
+            complete = []
+            for request in resolved.requests:
+                stream = lease.submit(request)
+                # Also when the client hung up: aiohttp cancels the handler, and the sequences are dropped.
+                cleanup.callback(stream.close)
+                complete.append(_complete(stream, lease, resolved, started_ns, count))
+            events = await cleanup.enter_async_context(aclosing(merge(complete)))
+            async for step in events:
+                yield step
 
 
 async def _complete(

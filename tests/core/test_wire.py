@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
+from corral.core.errors import InvalidRequest
 from corral.core.events import (
     Candidate,
     Done,
@@ -116,3 +117,9 @@ def test_frame_when_it_is_empty() -> None:
 def test_error_when_a_length_is_absurd() -> None:
     with pytest.raises(ValueError, match="frame of"):
         list(FrameSplitter().feed(struct.pack("<I", MAX_FRAME_BYTES + 1)))
+
+
+def test_error_when_a_number_is_beyond_64_bits() -> None:
+    call = ToolCall("1", "f", {"a": 1 << 64})
+    with pytest.raises(InvalidRequest, match="64 bits"):
+        encode_frame(Generate(GenerateRequest(1, ChatPrompt((Message("assistant", (call,)),)))))

@@ -13,7 +13,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
-from corral.core.errors import CorralError
+from corral.core.errors import CorralError, InvalidRequest
+from corral.core.types import EmbedRequest, GenerateRequest
+from corral.core.wire import Embed, Generate, ToRunner, encode_frame
 from corral.daemon.dialects import DIALECTS
 from corral.daemon.dialects.endpoint import Call, EmbedCall, Endpoint
 from hypothesis import given, settings
@@ -32,7 +34,7 @@ TYPES = """text image_url image input_text output_text input_image message funct
 reasoning thinking tool_use tool_result base64 json json_schema json_object regex""".split()
 
 TEXT = st.sampled_from(["", *WORDS]) | st.text(max_size=5)
-NUMBER = st.integers(-2, 200) | st.integers(-(1 << 63), 1 << 63) | st.floats()
+NUMBER = st.integers(-2, 200) | st.integers(-(1 << 65), 1 << 65) | st.floats()
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBER | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
@@ -99,9 +101,23 @@ def test_any_body_is_a_call_or_a_refusal(name: str) -> None:
             assert error.message
         else:
             assert isinstance(call, Call | EmbedCall)
-            msgspec.msgpack.encode(call.prompts if isinstance(call, Call) else call.inputs)
+            _send(call)
 
     check()
+
+
+def _send(call: Call | EmbedCall) -> None:
+    """Make the frames of a call; only whole numbers beyond 64 bits may be refused here."""
+    frames: list[ToRunner] = []
+    if isinstance(call, Call):
+        frames += [Generate(GenerateRequest(0, prompt)) for prompt in call.prompts]
+    else:
+        frames.append(Embed(EmbedRequest(0, call.inputs)))
+    try:
+        for frame in frames:
+            encode_frame(frame)
+    except InvalidRequest as error:
+        assert "64 bits" in error.message
 
 
 def _needed(endpoint: Endpoint) -> dict[str, Any]:

@@ -95,6 +95,12 @@ def test_system_field_replaces_every_system_text_of_the_model() -> None:
     assert texts(call, model) == [("system", "mine"), ("user", "a"), ("user", "q")]
 
 
+def test_system_field_stands_before_a_system_message() -> None:
+    prompt = ChatPrompt((text_message("system", "message"), text_message("user", "q")))
+    call = msgspec.structs.replace(CALL, prompts=(prompt,), system="field")
+    assert texts(call, make_model(system="S")) == [("system", "field"), ("system", "message"), ("user", "q")]
+
+
 def test_context_stands_for_the_models_messages() -> None:
     prompt = ChatPrompt((text_message("user", "q"),), context=(1, 2))
     call = msgspec.structs.replace(CALL, prompts=(prompt,))
