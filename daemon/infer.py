@@ -19,7 +19,7 @@ from ..core.names import request_name
 from ..modelfile.model import Model
 from .choices import choose_best, merge
 from .dialects.bodies import parse_json
-from .dialects.endpoint import AnyCall, Call, Encoder, Endpoint, Stamp
+from .dialects.endpoint import AnyCall, Call, EmbedCall, Encoder, Endpoint, Stamp
 from .instance import Lease
 from .notices import note_warnings, wants_strictness
 from .resolution import Resolved, resolve
@@ -175,6 +175,9 @@ def _find_model(services: Services, call: AnyCall) -> Model:
         loaded = services.scheduler.find_loaded(name)
         if loaded is not None:
             return loaded
+    # Texts of Ollama's, which programs look for; they differ by endpoint (contract section 3).
+    if isinstance(call, EmbedCall):
+        raise ModelNotFound(f'model "{shown}" not found, try pulling it first')
     raise ModelNotFound(f"model '{shown}' not found")
 
 
