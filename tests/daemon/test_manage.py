@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
 import pytest
 from corral import __version__
 from daemons import RunningDaemon, run_fake_daemon, tiny_gguf
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
 async def test_root_and_version_answer_get_and_head(daemon: RunningDaemon) -> None:
@@ -208,8 +216,16 @@ async def test_model_with_a_damaged_manifest_can_be_removed_and_replaced(daemon:
     assert sorted(row["name"] for row in tags["models"]) == ["fake:latest", "worse:latest"]
 
 
-async def test_body_that_lies_about_its_encoding_is_400(daemon: RunningDaemon) -> None:
-    headers = {"Content-Encoding": "gzip"}
+@pytest.mark.parametrize(("encoding", "pack"), [("zstd", zstd.compress), ("gzip", gzip.compress)])
+async def test_packed_body_is_read(daemon: RunningDaemon, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    headers = {"Content-Encoding": encoding}
+    status, answer = await daemon.call("POST", "/api/show", pack(b'{"model": "fake"}'), headers=headers)
+    assert (status, answer["capabilities"]) == (200, ["completion"])
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+async def test_body_that_lies_about_its_encoding_is_400(daemon: RunningDaemon, encoding: str) -> None:
+    headers = {"Content-Encoding": encoding}
     status, answer = await daemon.call("POST", "/api/show", b'{"model": "fake"}', headers=headers)
     assert status == 400
     assert "cannot be read" in answer["error"]
