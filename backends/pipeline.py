@@ -111,7 +111,7 @@ class Pipeline:
         elif request.format is not None:
             constraint = self._grammars.compile(request.format, syntax.thinking if in_thinking else None)
         parser = None
-        if prompt.tools or syntax.thinking is not None:
+        if prompt.tools or syntax.is_marked:
             parser = syntax.parser(prompt.tools, in_thinking=in_thinking, forced=forced)
         return prepared._replace(
             constraint=constraint, parser=parser, specials=syntax.specials if parser else frozenset()

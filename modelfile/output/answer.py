@@ -74,6 +74,7 @@ class _ContentReader:
         self._cursor = cursor
         self._calls = calls
         self._begin = call_format.begin if call_format and has_tools else None
+        self._head = call_format.head if call_format else ""
         self._read_call = call_format.read if call_format else None
         dropped = call_format.dropped if call_format else ()
         self._dropped = frozenset(dropped)
@@ -87,6 +88,8 @@ class _ContentReader:
             cursor.mark()
             yield from self._attempt(self._begin, "", blanks)
             blanks = ""
+        elif self._head:
+            yield from cursor.literal(self._head)
         while not cursor.is_done:
             text, marker = yield from cursor.passage(self._markers)
             if text:

@@ -48,7 +48,8 @@ class CallFormat:
 
     `signs` are texts that a template has, all of them, when its model writes so. `markers` open calls anywhere in an
     answer, and `read` goes on from there. `begin` reads calls that an answer may begin with, without a marker.
-    `dropped` are texts without a meaning to anyone. `specials` may be control tokens of the vocabulary.
+    `head` is what an answer that is no call begins with, also where no tools are offered. `dropped` are texts without
+    a meaning to anyone. `specials` may be control tokens of the vocabulary.
     """
 
     name: str
@@ -57,5 +58,6 @@ class CallFormat:
     read: Reader
     layout: Layout
     begin: Reader | None = None
+    head: str = ""
     dropped: tuple[str, ...] = ()
     specials: tuple[str, ...] = ()

@@ -108,9 +108,12 @@ FUNCTIONARY_TAG = CallFormat(
 )
 
 
+_TO_USER = "all\n"
+
+
 def _read_recipient(cursor: Cursor, calls: Calls, marker: str) -> Steps[None]:
     """The line that says whom a text is for: `all` is the user, others are tools."""
-    if (yield from cursor.literal("all\n")):
+    if (yield from cursor.literal(_TO_USER)):
         cursor.mark()
         return
     name, _ = yield from cursor.until(_LINE_END, _MAX_NAME_CHARS)
@@ -124,6 +127,7 @@ FUNCTIONARY = CallFormat(
     _read_recipient,
     Layout("", "\n", "", between="\n>>>"),
     begin=_read_recipient,
+    head=_TO_USER,
 )
 
 _KIMI_BEGIN, _KIMI_END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"

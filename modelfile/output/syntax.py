@@ -43,6 +43,11 @@ class OutputSyntax:
         """Texts of markers."""
         return frozenset((*(self.thinking or ()), *(self.calls.specials if self.calls else ())))
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether an answer has marks to take out also where no tools are offered."""
+        return self.thinking is not None or bool(self.calls and self.calls.head)
+
     def starts_in_thinking(self, prompt: str) -> bool:
         """Whether a rendered prompt leaves a thinking tag open at its end, so that the answer begins inside."""
         return self.thinking is not None and prompt.rstrip().endswith(self.thinking.open)
