@@ -6,11 +6,14 @@ or `events` with `whole` (the answer) and `stream` (its lines). The clock of eve
 
 from __future__ import annotations
 
+import pkgutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
+import pytest
 from corral.core.events import Event
+from corral.daemon.dialects import DIALECTS
 from corral.daemon.dialects.endpoint import AnyCall, Call, EmbedCall, Endpoint, Stamp
 
 FOLDER = Path(__file__).parent / "golden" / "dialects"
@@ -28,16 +31,21 @@ class Case(msgspec.Struct, omit_defaults=True):
     stream: list[str] | None = None
 
 
-def load_cases(dialect: str, part: str) -> dict[str, Case]:
-    """The cases of a dialect that have a part, `call` or `events`, by the names of their files."""
-    files = sorted((FOLDER / dialect).glob("*.json"))
-    cases = {file.stem: msgspec.json.decode(file.read_bytes(), type=Case) for file in files}
-    return {name: case for name, case in cases.items() if getattr(case, part) is not None}
+ENDPOINTS = {
+    (dialect, endpoint.path): endpoint
+    for dialect, row in DIALECTS.items()
+    for endpoint in cast("tuple[Endpoint, ...]", pkgutil.resolve_name(row))
+}
 
 
-def read_call(case: Case, endpoints: tuple[Endpoint, ...]) -> AnyCall:
-    """The call of a case's body."""
-    return next(endpoint for endpoint in endpoints if endpoint.path == case.path).read(case.body)
+def load_cases(part: str) -> list[Any]:
+    """A test parameter for every case that has a part, `call` or `events`, named by its folder and file."""
+    cases = {file: msgspec.json.decode(file.read_bytes(), type=Case) for file in sorted(FOLDER.glob("*/*.json"))}
+    return [
+        pytest.param(ENDPOINTS[file.parent.name, case.path], case, id=f"{file.parent.name}-{file.stem}")
+        for file, case in cases.items()
+        if getattr(case, part) is not None
+    ]
 
 
 def summarize(call: AnyCall) -> dict[str, Any]:
@@ -47,9 +55,8 @@ def summarize(call: AnyCall) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != defaults[name] and name != "details"}
 
 
-def print_answer(case: Case, endpoints: tuple[Endpoint, ...]) -> tuple[Any, list[str]]:
+def print_answer(endpoint: Endpoint, case: Case) -> tuple[Any, list[str]]:
     """The answer in one piece, and the lines of the stream: the events of all choices one after the other."""
-    endpoint = next(endpoint for endpoint in endpoints if endpoint.path == case.path)
     call = endpoint.read(case.body)
     assert case.events is not None
     encoder = endpoint.encoder(call, STAMP)

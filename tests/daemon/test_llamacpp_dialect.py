@@ -10,25 +10,9 @@ from corral.core.errors import ContextExceeded, Failure, InvalidRequest
 from corral.daemon.dialects.llamacpp import ENDPOINTS
 from corral.daemon.dialects.llamacpp_encoder import encode_error
 from daemons import RunningDaemon
-from dialect_cases import STAMP, load_cases, print_answer, read_call, summarize
+from dialect_cases import STAMP
 
 READERS = {endpoint.path: endpoint.read for endpoint in ENDPOINTS}
-CALLS = load_cases("llamacpp", "call")
-ANSWERS = load_cases("llamacpp", "events")
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_body_makes_the_golden_call(name: str) -> None:
-    case = CALLS[name]
-    assert summarize(read_call(case, ENDPOINTS)) == case.call
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_events_print_the_golden_answer(name: str) -> None:
-    case = ANSWERS[name]
-    whole, stream = print_answer(case, ENDPOINTS)
-    assert whole == case.whole
-    assert stream == case.stream
 
 
 @pytest.mark.parametrize(

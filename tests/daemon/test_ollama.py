@@ -12,26 +12,9 @@ from corral.core.types import ChatPrompt, Image, TextPrompt, ToolPolicy
 from corral.daemon.dialects.endpoint import AnyCall, Call, EmbedCall, Stamp
 from corral.daemon.dialects.ollama import ENDPOINTS
 from corral.daemon.dialects.ollama_encoder import ChatEncoder, EmbedEncoder, GenerateEncoder
-from dialect_cases import load_cases, print_answer, read_call, summarize
 
 STAMP = Stamp("0" * 24, lambda: 0)
 READERS = {endpoint.path: endpoint.read for endpoint in ENDPOINTS}
-CALLS = load_cases("ollama", "call")
-ANSWERS = load_cases("ollama", "events")
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_body_makes_the_golden_call(name: str) -> None:
-    case = CALLS[name]
-    assert summarize(read_call(case, ENDPOINTS)) == case.call
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_events_print_the_golden_answer(name: str) -> None:
-    case = ANSWERS[name]
-    whole, stream = print_answer(case, ENDPOINTS)
-    assert whole == case.whole
-    assert stream == (case.stream or [])
 
 
 def parse(path: str, body: dict[str, Any]) -> Call:

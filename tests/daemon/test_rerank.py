@@ -8,22 +8,6 @@ import pytest
 from corral.core.errors import InvalidRequest
 from corral.daemon.dialects.rerank import ENDPOINTS
 from daemons import RunningDaemon
-from dialect_cases import load_cases, print_answer, read_call, summarize
-
-CALLS = load_cases("rerank", "call")
-ANSWERS = load_cases("rerank", "events")
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_body_makes_the_golden_call(name: str) -> None:
-    case = CALLS[name]
-    assert summarize(read_call(case, ENDPOINTS)) == case.call
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_events_print_the_golden_answer(name: str) -> None:
-    case = ANSWERS[name]
-    assert print_answer(case, ENDPOINTS) == (case.whole, case.stream)
 
 
 @pytest.mark.parametrize(
