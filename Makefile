@@ -6,8 +6,8 @@ PIP := PYTHONWARNINGS=ignore::UserWarning $(VENV)/bin/pip install --quiet --cons
 PACKAGES := core registry modelfile backends daemon cli
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# llama.cpp without its multimodal tools and without OpenSSL: Corral uses neither. Override CMAKE_ARGS for a GPU.
-export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF -DLLAMA_OPENSSL=OFF
+# llama.cpp without OpenSSL, which only its own downloader needs. Override CMAKE_ARGS for a GPU.
+export CMAKE_ARGS ?= -DLLAMA_OPENSSL=OFF
 
 .PHONY: demo test test-all lint types clean
 
