@@ -84,6 +84,11 @@ class Model:
         return bool(lib.llama_model_has_decoder(self.pointer))
 
     @property
+    def is_recurrent(self) -> bool:
+        """Whether what it remembers of a sequence is a state, in all layers or some, that cannot forget its end."""
+        return bool(lib.llama_model_is_recurrent(self.pointer) or lib.llama_model_is_hybrid(self.pointer))
+
+    @property
     def num_embed(self) -> int:
         """Numbers in the vector of a token."""
         return int(lib.llama_model_n_embd_out(self.pointer))
@@ -258,6 +263,11 @@ class Context:
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
         """Forget positions [start, end) of a sequence; end -1 means all. False where the memory cannot do it."""
         return bool(lib.llama_memory_seq_rm(self._memory, sequence, start, end))
+
+    def copy(self, source: int, target: int) -> None:
+        """Replace a sequence by a copy of another; the bytes are copied before the next batch is evaluated."""
+        self.remove(target, 0)
+        lib.llama_memory_seq_cp(self._memory, source, target, -1, -1)
 
     def move(self, sequence: int, start: int, end: int, delta: int) -> None:
         """Shift positions [start, end) of a sequence by `delta`."""

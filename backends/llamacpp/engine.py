@@ -1,8 +1,9 @@
-"""The step loop: admit, build one batch from all sequences, decode, sample. One context, many sequences."""
+"""The step loop: admit, a token for every answer, pieces of prompts, sample. One context, many sequences."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,21 +16,22 @@ from ...core.events import FinishReason
 from ...core.types import LoadOptions, LoadSpec
 from ...modelfile.gguf import GGUF, read_gguf
 from ..protocol import EmbedInput, Engine, EngineInfo, EngineRequest, StepOutput
+from .batching import Budget, Piece, decode_batches, prompt_pieces
 from .binding import Batch, Context, Model, start_backend
 from .embedder import Embedder
 from .embedding_engine import EmbeddingEngine
 from .estimate import MAX_EMBED_WINDOW, plan_load
 from .sampler import build_chain, token_logprobs
 from .sequence import RunningSequence
-from .slots import ALIGNMENT, SlotTable
+from .slots import Placement, Prompt, SlotTable
 from .tokenizer import LlamaTokenizer
-
-# While others decode, a prompt advances by this part of the batch in one step, so nobody waits for a whole prompt.
-_SHARED_PREFILL_DIVISOR = 4
 
 
 class LlamaCppEngine:
-    """Continuous batching over llama.cpp: each step is one llama_decode for every sequence that runs."""
+    """Continuous batching over llama.cpp: each step is one llama_decode for all answers, and some for prompts.
+
+    llama.cpp would cut a batch that holds both into the same computations, at places that are not ours to choose.
+    """
 
     def __init__(self, model: Model, gguf: GGUF, options: LoadOptions) -> None:
         plan = plan_load(gguf, options, psutil.virtual_memory().available)
@@ -38,8 +40,10 @@ class LlamaCppEngine:
         self._num_threads = options.num_thread or free_cores()
         self._context = Context(model, plan.num_ctx, plan.num_parallel, options, self._num_threads)
         self._batch = Batch(self._context.num_batch)
-        self._slots = SlotTable(plan.num_parallel)
-        self._waiting: deque[EngineRequest] = deque()
+        self._budget = Budget(self._batch.capacity)
+        self._slots = SlotTable(plan.num_parallel, can_cut=not model.is_recurrent)
+        self._waiting: deque[tuple[EngineRequest, Prompt]] = deque()
+        self._shortest_first = False
         self._running: list[RunningSequence] = []
         self._embedder: Embedder | None = None
         self.tokenizer = LlamaTokenizer(model)
@@ -59,24 +63,29 @@ class LlamaCppEngine:
 
     def add(self, request: EngineRequest) -> None:
         """Take a sequence in; it starts when a slot is idle."""
-        self._waiting.append(request)
+        self._waiting.append((request, Prompt(request.tokens)))
 
     def abort(self, request_id: int) -> None:
         """Drop a sequence, waiting or running."""
-        self._waiting = deque(request for request in self._waiting if request.id != request_id)
+        self._waiting = deque(entry for entry in self._waiting if entry[0].id != request_id)
         for sequence in [sequence for sequence in self._running if sequence.request.id == request_id]:
             self._release(sequence)
 
     def step(self) -> list[StepOutput]:
-        """One decode for all. Errors: RuntimeError when llama.cpp fails; the engine is of no use then."""
+        """Advance every answer by a token, and prompts by pieces. Errors: RuntimeError when llama.cpp fails."""
         self._admit()
-        self._fill_batch()
-        if not self._context.decode(self._batch):
-            raise RuntimeError("the KV cache has no room, although every slot is within its window")
-        for sequence in self._running:
-            if sequence.prompt_rows:
-                self._note_prompt(sequence)
-        return [self._sample(sequence) for sequence in list(self._running) if sequence.row >= 0]
+        outputs: list[StepOutput] = []
+        is_shared = False
+        for pieces in decode_batches(self._running, self._batch.capacity):
+            is_shared = True
+            outputs += self._run(pieces)
+        self._shortest_first = not self._shortest_first
+        budget = self._budget.tokens(is_shared)
+        for piece in prompt_pieces(self._running, budget, self._batch.capacity, self._shortest_first):
+            started = time.perf_counter()
+            outputs += self._run([piece])
+            self._budget.measure(len(piece.tokens), time.perf_counter() - started)
+        return outputs
 
     def embed(self, inputs: Sequence[EmbedInput]) -> Iterator[list[npt.NDArray[np.float32]]]:
         """Vectors of texts. The first call makes a context for them, so that who only generates pays nothing."""
@@ -94,42 +103,52 @@ class LlamaCppEngine:
         self._model.close()
 
     def _admit(self) -> None:
+        """Give idle slots in order; who is better off waiting for another's prompt is passed over."""
+        passed: deque[tuple[EngineRequest, Prompt]] = deque()
         while self._waiting and self._slots.has_idle:
-            request = self._waiting.popleft()
-            reuses = request.sampling.cache_prompt and not request.prompt_logprobs
-            slot, num_cached = self._slots.take(request.tokens if reuses else [])
-            if not self._context.remove(slot.index, num_cached):
-                # Recurrent memories cannot be cut in the middle.
-                self._context.remove(slot.index, 0)
-                num_cached = 0
+            request, prompt = self._waiting.popleft()
+            if not request.sampling.cache_prompt or request.prompt_logprobs:
+                prompt = Prompt(prompt.tokens, salt=request.id)
+            placement = self._slots.place(prompt)
+            if placement is None:
+                passed.append((request, prompt))
+                continue
+            self._slots.occupy(placement, prompt, self._reuse(placement))
             chain = build_chain(self._model, request.sampling, request.window, request.tokens)
-            self._running.append(RunningSequence(request, slot, num_cached, chain))
+            self._running.append(RunningSequence(request, placement.slot, chain))
+        self._waiting.extendleft(reversed(passed))
 
-    def _fill_batch(self) -> None:
+    def _reuse(self, placement: Placement) -> int:
+        """Bring what is reused into the slot and forget the rest. Returns how many tokens the slot holds then."""
+        slot, num_reused = placement.slot.index, placement.num_reused
+        if num_reused and placement.source is not placement.slot:
+            self._context.copy(placement.source.index, slot)
+        if self._context.remove(slot, num_reused):
+            return num_reused
+        # Recurrent memories cannot be cut in the middle.
+        self._context.remove(slot, 0)
+        return 0
+
+    def _run(self, pieces: Sequence[Piece]) -> list[StepOutput]:
+        """Evaluate pieces together, and choose the next token of each sequence that is then complete."""
         self._batch.clear()
-        decoding = [sequence for sequence in self._running if sequence.is_decoding]
-        for sequence in decoding:
-            self._append(sequence, sequence.tokens[-1:])
-        budget = self._batch.capacity - self._batch.size
-        if decoding:
-            budget = min(budget, max(ALIGNMENT, self._batch.capacity // _SHARED_PREFILL_DIVISOR))
-        # In a batch as small as that a whole piece might never find room.
-        is_small = self._batch.capacity < 2 * ALIGNMENT
-        for sequence in self._running:
-            if not sequence.is_decoding:
-                sequence.row = -1
-                chunk = sequence.next_chunk(budget, may_split=is_small or self._batch.size == 0)
-                if chunk:
-                    self._append(sequence, chunk)
-                    budget -= len(chunk)
+        for sequence, tokens in pieces:
+            self._append(sequence, tokens)
+        if not self._context.decode(self._batch):
+            raise RuntimeError("the KV cache has no room, although every slot is within its window")
+        sequences = [piece.sequence for piece in pieces]
+        for sequence in sequences:
+            if sequence.prompt_rows:
+                self._note_prompt(sequence)
+        return [self._sample(sequence) for sequence in sequences if sequence.row >= 0]
 
     def _append(self, sequence: RunningSequence, tokens: list[int]) -> None:
         is_last = len(tokens) == sequence.num_pending
         wants_all = sequence.wants_prompt_logprobs
-        row = self._batch.add(tokens, sequence.num_evaluated, sequence.slot.index, is_last, wants_all)
+        row = self._batch.add(tokens, sequence.slot.num_held, sequence.slot.index, is_last, wants_all)
         if wants_all:
             sequence.prompt_rows = range(row - len(tokens) + 1, row + 1)
-        sequence.num_evaluated += len(tokens)
+        self._slots.advance(sequence.slot, len(tokens))
         sequence.row = row if is_last else -1
 
     def _sample(self, sequence: RunningSequence) -> StepOutput:
@@ -184,7 +203,7 @@ class LlamaCppEngine:
     def _note_prompt(self, sequence: RunningSequence) -> None:
         """Keep the log-probabilities of the prompt's next tokens, while the logits of this batch are there."""
         tokens, num_top = sequence.request.tokens, sequence.request.top_logprobs or 0
-        start = sequence.num_evaluated - len(sequence.prompt_rows)
+        start = sequence.slot.num_held - len(sequence.prompt_rows)
         for offset, row in enumerate(sequence.prompt_rows):
             following = start + offset + 1
             if following < len(tokens):
@@ -209,20 +228,17 @@ class LlamaCppEngine:
         num_keep = sequence.request.sampling.num_keep
         keep = len(sequence.request.tokens) if num_keep < 0 else num_keep
         keep = min(keep, sequence.request.window // 2)
-        num_dropped = max(1, (sequence.num_evaluated - keep) // 2)
-        slot = sequence.slot.index
-        self._context.remove(slot, keep, keep + num_dropped)
-        self._context.move(slot, keep + num_dropped, sequence.num_evaluated, -num_dropped)
-        del sequence.tokens[keep : keep + num_dropped]
-        sequence.num_evaluated -= num_dropped
+        num_held = sequence.slot.num_held
+        num_dropped = max(1, (num_held - keep) // 2)
+        index = sequence.slot.index
+        self._context.remove(index, keep, keep + num_dropped)
+        self._context.move(index, keep + num_dropped, num_held, -num_dropped)
+        self._slots.cut(sequence.slot, keep, keep + num_dropped)
         sequence.num_shifted += num_dropped
 
     def _release(self, sequence: RunningSequence) -> None:
         self._running.remove(sequence)
         sequence.chain.close()
-        # After a shift the cache holds traces of what was dropped, so it is of no use to another prompt.
-        history = [] if sequence.num_shifted else sequence.tokens[: sequence.num_evaluated]
-        sequence.slot.history = history
         self._slots.give_back(sequence.slot)
 
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from ..protocol import EngineRequest
 from .binding import Chain
-from .slots import ALIGNMENT, Slot
+from .prefix import BLOCK
+from .slots import Slot, aligned_end
+
+# Tails of a whole block or more are cut in pieces of this, so that all of a tail goes the same way.
+_TAIL_PIECE = BLOCK // 2
 
 
 class RunningSequence:
-    """`tokens` is prompt and answer; the first `num_evaluated` of them are in the cache.
+    """`tokens` is prompt and answer; those that the slot holds are evaluated.
 
     `row` is the row of the current batch whose logits give the next token, -1 when there is none; `prompt_rows` are
     those that tell the log-probabilities of the prompt, gathered in `prompt_logprobs` where they are wanted.
     """
 
-    def __init__(self, request: EngineRequest, slot: Slot, num_cached: int, chain: Chain) -> None:
+    def __init__(self, request: EngineRequest, slot: Slot, chain: Chain) -> None:
         self.request = request
         self.slot = slot
         self.chain = chain
-        self.tokens = list(request.tokens)
-        self.num_evaluated = num_cached
-        self.num_cached = num_cached
+        self.num_cached = slot.num_held
         self.num_generated = 0
         self.num_shifted = 0
         self.row = -1
@@ -28,9 +30,14 @@ class RunningSequence:
         self.prompt_logprobs: list[tuple[float, tuple[tuple[int, float], ...]]] = []
 
     @property
+    def tokens(self) -> list[int]:
+        """Prompt and answer so far."""
+        return self.slot.tokens
+
+    @property
     def num_pending(self) -> int:
         """Tokens not in the cache yet."""
-        return len(self.tokens) - self.num_evaluated
+        return len(self.slot.tokens) - self.slot.num_held
 
     @property
     def is_decoding(self) -> bool:
@@ -47,22 +54,19 @@ class RunningSequence:
         found, self.prompt_logprobs = tuple(self.prompt_logprobs), []
         return found
 
-    def next_chunk(self, budget: int, may_split: bool) -> list[int]:
-        """The next prompt tokens to evaluate, at most `budget`.
+    def next_piece(self, budget: int, may_split: bool) -> list[int]:
+        """The next prompt tokens to evaluate, at most `budget`: whole blocks, or a piece of the tail.
 
-        Pieces end on multiples of ALIGNMENT, and what is left after the last multiple is a piece of its own. Where the
-        budget is too small for a piece, it waits for the next batch, unless it `may_split`.
+        Where the budget is too small for either, nothing, unless it `may_split`.
         """
         if self.wants_prompt_logprobs:
             # Logits of every token take much memory: a row of the whole vocabulary each.
-            budget = min(budget, ALIGNMENT)
-        aligned_end = (len(self.tokens) - 1) // ALIGNMENT * ALIGNMENT
-        if self.num_evaluated >= aligned_end:
-            size = self.num_pending
+            budget = min(budget, BLOCK)
+        start, end = self.slot.num_held, aligned_end(len(self.tokens))
+        if start < end:
+            size = min(end - start, budget // BLOCK * BLOCK)
         else:
-            size = aligned_end - self.num_evaluated
-        if size > budget:
-            size = budget - budget % ALIGNMENT
-            if not size and may_split:
-                size = budget
-        return self.tokens[self.num_evaluated : self.num_evaluated + size]
+            size = self.num_pending if self.num_pending < BLOCK else _TAIL_PIECE
+        if may_split:
+            size = min(size or budget, budget)
+        return self.tokens[start : start + size] if size <= budget else []
