@@ -1,4 +1,4 @@
-"""What one step evaluates: a token of every running answer, and pieces of prompts under a budget. Pure."""
+"""What one step evaluates: a token of every running answer, and pieces of prompts under a budget. No model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def decode_batches(running: Sequence[RunningSequence], capacity: int) -> Iterato
 def prompt_pieces(
     running: Sequence[RunningSequence], budget: int, capacity: int, shortest_first: bool
 ) -> Iterator[Piece]:
-    """Pieces of prompts, by age or what is nearly done first. A caller that takes turns holds up no prompt for long."""
+    """Pieces of prompts, by age or what is nearly done first. A caller that takes turns holds up no prompt for long.
+
+    Each is to be evaluated before the next is asked for.
+    """
     prompts = [entry for entry in running if not entry.is_decoding]
     if shortest_first:
         prompts.sort(key=lambda entry: entry.num_pending)

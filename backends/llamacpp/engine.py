@@ -63,7 +63,9 @@ class LlamaCppEngine:
 
     def add(self, request: EngineRequest) -> None:
         """Take a sequence in; it starts when a slot is idle."""
-        self._waiting.append((request, Prompt(request.tokens)))
+        reuses = request.sampling.cache_prompt and not request.prompt_logprobs
+        # A salt of its own keeps a prompt from all that others left.
+        self._waiting.append((request, Prompt(request.tokens, salt=None if reuses else request.id)))
 
     def abort(self, request_id: int) -> None:
         """Drop a sequence, waiting or running."""
@@ -107,8 +109,6 @@ class LlamaCppEngine:
         passed: deque[tuple[EngineRequest, Prompt]] = deque()
         while self._waiting and self._slots.has_idle:
             request, prompt = self._waiting.popleft()
-            if not request.sampling.cache_prompt or request.prompt_logprobs:
-                prompt = Prompt(prompt.tokens, salt=request.id)
             placement = self._slots.place(prompt)
             if placement is None:
                 passed.append((request, prompt))

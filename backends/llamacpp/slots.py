@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from .prefix import BLOCK, PrefixIndex, block_keys, chain_key, root_key
-
-# More blocks than any prompt has.
-_SHORTER = 1 << 40
 
 
 def aligned_end(num_tokens: int) -> int:
@@ -169,7 +167,7 @@ class SlotTable:
             if slot.is_idle or slot.num_held >= slot.num_prompt:
                 continue
             pairs = zip(prompt.keys, slot.prompt_keys, strict=False)
-            num_shared = BLOCK * next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), _SHORTER)
+            num_shared = BLOCK * sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
             ends = aligned_end(len(prompt.tokens)), aligned_end(slot.num_prompt)
             if max(slot.num_held, num_reused) < min(num_shared, *ends):
                 return True

@@ -118,6 +118,14 @@ def test_window_that_was_shifted_is_not_reused() -> None:
     assert slot.num_held == len(LONG) - 96
 
 
+def test_prompt_does_not_wait_for_a_window_that_was_shifted() -> None:
+    table = SlotTable(2)
+    slot = start(table, LONG)
+    evaluate(table, slot)
+    table.cut(slot, 4, len(LONG) - 4)
+    assert place(table, [-1, *LONG]).num_reused == 0
+
+
 def test_recurrent_memory_is_of_use_only_to_what_goes_on_from_all_of_it() -> None:
     table = SlotTable(2, can_cut=False)
     finish(table, LONG)
