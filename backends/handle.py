@@ -20,6 +20,7 @@ from ..core.settings import child_environment
 from ..core.types import EmbedRequest, GenerateRequest, LoadSpec
 from ..core.wire import (
     Abort,
+    Alive,
     Embed,
     Emit,
     Faulted,
@@ -29,6 +30,7 @@ from ..core.wire import (
     Loaded,
     LoadProgress,
     LoadRefused,
+    Ping,
     Shutdown,
     ToDaemon,
     ToRunner,
@@ -100,9 +102,15 @@ class _Connection(asyncio.Protocol):
 class RunnerHandle:
     """One runner process and what runs in it. Made by `start`; of no use once `is_alive` is False."""
 
-    def __init__(self, process: asyncio.subprocess.Process, on_progress: Callable[[float], None]) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, on_progress: Callable[[float], None], stall_timeout: float
+    ) -> None:
         self._process = process
         self._on_progress = on_progress
+        self._stall_timeout = stall_timeout
+        self._watch_timer: asyncio.TimerHandle | None = None
+        self._is_asked = False
+        self._is_stalled = False
         self._transport: asyncio.Transport | None = None
         self._streams: dict[int, EventStream] = {}
         self._next_id = 0
@@ -112,10 +120,11 @@ class RunnerHandle:
         self.is_alive = True
 
     @classmethod
-    async def start(cls, spec: LoadSpec, on_progress: Callable[[float], None]) -> Self:
+    async def start(cls, spec: LoadSpec, on_progress: Callable[[float], None], stall_timeout: float = 0.0) -> Self:
         """Start a runner and load a model in it. `on_progress` gets the loaded part, 0 to 1.
 
-        Cancelling this ends the process. Errors: LoadFailed and what else the engine refuses with.
+        A runner that is silent for `stall_timeout` seconds while it has work is killed, unless that is 0. Cancelling
+        this ends the process. Errors: LoadFailed and what else the engine refuses with.
         """
         ours, theirs = socket.socketpair()
         try:
@@ -137,7 +146,7 @@ class RunnerHandle:
             raise
         finally:
             theirs.close()
-        handle = cls(process, on_progress)
+        handle = cls(process, on_progress, stall_timeout)
         try:
             await handle._connect(ours)
             handle._send(Load(spec))
@@ -168,6 +177,8 @@ class RunnerHandle:
         numbered = msgspec.structs.replace(request, id=self._next_id)
         self._send(Embed(numbered) if isinstance(numbered, EmbedRequest) else Generate(numbered))
         stream = self._streams[numbered.id] = EventStream(lambda: self._abort(numbered.id))
+        if self._watch_timer is None:
+            self._watch()
         return stream
 
     async def close(self, force: bool = False) -> None:
@@ -175,6 +186,7 @@ class RunnerHandle:
         if self._transport is not None and not force:
             with contextlib.suppress(OSError):
                 self._send(Shutdown())
+        self._stop_watching()
         if force:
             self._kill()
         try:
@@ -202,11 +214,35 @@ class RunnerHandle:
         if request_id in self._streams and self.is_alive:
             self._send(Abort(request_id))
 
+    def _watch(self) -> None:
+        """Ask the engine's thread for a sign of life, again and again while it has work."""
+        self._watch_timer = None
+        if self._stall_timeout and self._streams and self.is_alive:
+            self._is_asked = True
+            self._send(Ping())
+            self._watch_timer = asyncio.get_running_loop().call_later(self._stall_timeout, self._look)
+
+    def _look(self) -> None:
+        if not self._is_asked:
+            self._watch()
+            return
+        log.error("runner %d gave no sign of life for %g s: killing it", self.pid, self._stall_timeout)
+        self.is_alive = False
+        self._is_stalled = True
+        self._kill()
+
+    def _stop_watching(self) -> None:
+        if self._watch_timer is not None:
+            self._watch_timer.cancel()
+            self._watch_timer = None
+
     def _receive(self, frame: ToDaemon) -> None:
         match frame:
             case Emit(events):
                 for request_id, event in events:
                     self._deliver(request_id, event)
+            case Alive():
+                self._is_asked = False
             case Faulted():
                 self.is_alive = False
             case LoadProgress(fraction):
@@ -230,6 +266,7 @@ class RunnerHandle:
 
     def _end(self) -> None:
         self.is_alive = False
+        self._stop_watching()
         task = asyncio.ensure_future(self._fail_everyone())
         self._tasks.append(task)
 
@@ -257,6 +294,11 @@ class RunnerHandle:
             log.warning("runner %d ended; its last words:\n%s", self.pid, self._stderr.decode("utf-8", "replace"))
 
     def _death(self) -> str:
+        if self._is_stalled:
+            return (
+                f"the model's process gave no sign of life for {self._stall_timeout:g} s and was ended; where its "
+                "computations may take that long, raise CORRAL_STALL_TIMEOUT"
+            )
         status = self._process.returncode
         if status is not None and status < 0:
             name = signal.Signals(-status).name if -status in {entry.value for entry in signal.Signals} else -status

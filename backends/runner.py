@@ -19,6 +19,7 @@ from ..core.events import Event, Failed
 from ..core.types import EmbedRequest, GenerateRequest, LoadSpec
 from ..core.wire import (
     Abort,
+    Alive,
     Embed,
     Emit,
     Faulted,
@@ -28,6 +29,7 @@ from ..core.wire import (
     Loaded,
     LoadProgress,
     LoadRefused,
+    Ping,
     Shutdown,
     ToDaemon,
     ToRunner,
@@ -40,7 +42,7 @@ from .table import find_engine
 
 _RECEIVE_BYTES = 1 << 18
 _NUM_PREPARERS = 4
-Work = Prepared | int
+Work = Prepared | int | Ping
 
 
 class Runner:
@@ -74,6 +76,8 @@ class Runner:
                 future.add_done_callback(lambda done: self._tell_fault(request.id, done))
             case Abort(request_id):
                 self._abort(request_id)
+            case Ping():
+                self._inbox.put(frame)
             case Shutdown():
                 os._exit(0)
 
@@ -146,7 +150,9 @@ class Runner:
             except queue.Empty:
                 return events
             wait = False
-            if isinstance(work, int):
+            if isinstance(work, Ping):
+                self._send(Alive())
+            elif isinstance(work, int):
                 events += [(work, event) for event in pipeline.abort(work)]
             else:
                 events += [(work.request.id, event) for event in pipeline.start(work)]

@@ -88,7 +88,10 @@ SETTINGS: dict[str, SettingRow] = {
     "models": SettingRow(_path, "", "folder of models; Ollama's own may be named"),
     "socket": SettingRow(_optional(_path), "", "Unix socket that the CLI connects to", ollama=False),
     "keep_alive": SettingRow(_seconds, "5m", "how long a model stays loaded after its last request"),
-    "load_timeout": SettingRow(_seconds, "5m", "longest time that a load may take"),
+    "load_timeout": SettingRow(_seconds, "5m", "how long a load may go without progress"),
+    "stall_timeout": SettingRow(
+        _seconds, "5m", "how long a model's process may compute without a sign of life (0: no limit)", ollama=False
+    ),
     "num_parallel": SettingRow(_count, 0, "sequences that a model runs at once (0: chosen from memory)"),
     "max_loaded_models": SettingRow(_count, 0, "models loaded at once (0: 3)"),
     "max_queue": SettingRow(_count, 512, "requests that may wait before new ones get 503"),
@@ -115,6 +118,7 @@ class Settings(msgspec.Struct, frozen=True):
     socket: Path
     keep_alive: float
     load_timeout: float
+    stall_timeout: float
     num_parallel: int
     max_loaded_models: int
     max_queue: int

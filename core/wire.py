@@ -36,6 +36,10 @@ class Abort(msgspec.Struct, frozen=True, tag="abort"):
     id: int
 
 
+class Ping(msgspec.Struct, frozen=True, tag="ping"):
+    """Asks the engine's thread for a sign of life."""
+
+
 class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
     """End now. EOF means the same."""
 
@@ -66,12 +70,16 @@ class Emit(msgspec.Struct, frozen=True, tag="emit"):
     events: list[tuple[int, Event]]
 
 
+class Alive(msgspec.Struct, frozen=True, tag="alive"):
+    """The engine's thread has answered a Ping."""
+
+
 class Faulted(msgspec.Struct, frozen=True, tag="faulted"):
     """The engine cannot go on and the process is about to end: send nothing more. Its requests end by Emit."""
 
 
-ToRunner = Load | Generate | Embed | Abort | Shutdown
-ToDaemon = LoadProgress | Loaded | LoadRefused | Emit | Faulted
+ToRunner = Load | Generate | Embed | Abort | Ping | Shutdown
+ToDaemon = LoadProgress | Loaded | LoadRefused | Emit | Alive | Faulted
 
 _encoder = msgspec.msgpack.Encoder()
 to_runner_decoder: msgspec.msgpack.Decoder[ToRunner] = msgspec.msgpack.Decoder(ToRunner)

@@ -23,13 +23,17 @@ class State(StrEnum):
 
 
 class Instance:
-    """A model in a runner. `options` are those it was loaded with, `model` is the first that asked for its weights."""
+    """A model in a runner. `options` are those it was loaded with, `model` is the first that asked for its weights.
+
+    `progress` is the loaded part of the weights, 0 to 1.
+    """
 
     def __init__(self, model: Model, options: LoadOptions, keep_alive: float) -> None:
         self.model = model
         self.options = options
         self.keep_alive = keep_alive
         self.state = State.LOADING
+        self.progress = 0.0
         self.num_leases = 0
         self.last_used = time.monotonic()
         self.released_at = time.time()

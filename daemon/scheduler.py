@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 
@@ -31,7 +32,7 @@ class Scheduler:
         self._settings = settings
         self._backend = backend
         self._instances: dict[str, Instance] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[Any]] = set()
         self._num_pending = 0
         self.num_loads = 0
 
@@ -143,17 +144,23 @@ class Scheduler:
         spec = LoadSpec(self._backend, str(model.weights_path), instance.options)
         started = time.monotonic()
 
+        limit = self._settings.load_timeout or None
+        timeout = asyncio.timeout(limit)
+
         def on_progress(fraction: float) -> None:
             log.debug("loading %s: %d %%", model.name.short, fraction * 100)
+            instance.progress = fraction
+            if limit and not timeout.expired():
+                timeout.reschedule(asyncio.get_running_loop().time() + limit)
 
         try:
-            async with asyncio.timeout(self._settings.load_timeout or None):
-                handle = await RunnerHandle.start(spec, on_progress)
+            async with timeout:
+                handle = await RunnerHandle.start(spec, on_progress, self._settings.stall_timeout)
         except BaseException as error:
             self._forget(instance)
             if isinstance(error, TimeoutError):
                 raise LoadFailed(
-                    f"model '{model.name.short}' was not loaded within {self._settings.load_timeout:g} s: "
+                    f"loading '{model.name.short}' made no progress for {limit:g} s: "
                     "give it longer with CORRAL_LOAD_TIMEOUT"
                 ) from None
             raise
@@ -210,14 +217,16 @@ class Scheduler:
     def _stop(self, instance: Instance, force: bool = False) -> None:
         if instance.state is State.GONE:
             return
-        handle = instance.handle
-        if handle is None:
-            if instance.load is not None:
-                instance.load.cancel()
-            self._forget(instance)
-            return
         instance.state = State.GONE
-        task = asyncio.create_task(self._close(instance, handle, force))
+        handle = instance.handle
+        task: asyncio.Task[Any]
+        if handle is not None:
+            task = asyncio.create_task(self._close(instance, handle, force))
+        else:
+            assert instance.load is not None, "an instance begins with its load"
+            task = instance.load
+            task.cancel()
+            task.add_done_callback(lambda done: self._forget(instance))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 

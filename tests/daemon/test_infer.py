@@ -153,6 +153,28 @@ async def test_killed_runner_ends_the_stream_with_one_error_and_is_replaced(daem
     assert runner_pid(daemon) != old_pid
 
 
+async def test_runner_that_hangs_in_native_code_is_killed_and_its_requests_end_with_one_error(tmp_path: Path) -> None:
+    async with run_fake_daemon(tmp_path, stall_timeout="500ms") as daemon:
+        await generate(daemon, "")
+        old_pid = runner_pid(daemon)
+        async with asyncio.timeout(20):
+            answers = await asyncio.gather(*(generate(daemon, script) for script in ("hang", "forever")))
+        for status, answer in answers:
+            # The one that had begun to stream ends with the error as its last line.
+            errors = [line["error"] for line in (answer if isinstance(answer, list) else [answer]) if "error" in line]
+            assert status in (200, 500)
+            assert len(errors) == 1
+            assert "no sign of life for 0.5 s" in errors[0]
+        assert (await generate(daemon, "say fine", stream=False))[1]["response"] == "fine"
+        assert runner_pid(daemon) != old_pid
+
+
+async def test_long_answer_is_a_sign_of_life(tmp_path: Path) -> None:
+    async with run_fake_daemon(tmp_path, stall_timeout="100ms") as daemon:
+        _, whole = await generate(daemon, "forever", stream=False, options={"num_predict": 400})
+        assert len(whole["response"]) == 400
+
+
 @pytest.mark.parametrize(("script", "word"), [("die", "status 9"), ("fault", "engine failed")])
 async def test_fault_before_the_first_token_is_a_plain_error(daemon: RunningDaemon, script: str, word: str) -> None:
     status, answer = await generate(daemon, script)
