@@ -17,6 +17,7 @@ class Kind(StrEnum):
     FLOAT = "float32"
     BOOL = "bool"
     STRINGS = "string list"
+    FLOATS = "float32 list"
 
 
 class OptionRow(NamedTuple):
@@ -44,6 +45,20 @@ OPTIONS: dict[str, OptionRow] = {
     "repeat_penalty": OptionRow(Kind.FLOAT),
     "presence_penalty": OptionRow(Kind.FLOAT),
     "frequency_penalty": OptionRow(Kind.FLOAT),
+    "min_keep": OptionRow(Kind.INT),
+    "top_n_sigma": OptionRow(Kind.FLOAT),
+    "dynatemp_range": OptionRow(Kind.FLOAT),
+    "dynatemp_exponent": OptionRow(Kind.FLOAT),
+    "xtc_probability": OptionRow(Kind.FLOAT),
+    "xtc_threshold": OptionRow(Kind.FLOAT),
+    "dry_multiplier": OptionRow(Kind.FLOAT),
+    "dry_base": OptionRow(Kind.FLOAT),
+    "dry_allowed_length": OptionRow(Kind.INT),
+    "dry_penalty_last_n": OptionRow(Kind.INT),
+    "dry_sequence_breakers": OptionRow(Kind.STRINGS),
+    "mirostat": OptionRow(Kind.INT, low=1, high=2),
+    "mirostat_tau": OptionRow(Kind.FLOAT),
+    "mirostat_eta": OptionRow(Kind.FLOAT),
     "stop": OptionRow(Kind.STRINGS),
     "min_tokens": OptionRow(Kind.INT),
     "ignore_eos": OptionRow(Kind.BOOL),
@@ -53,14 +68,19 @@ OPTIONS: dict[str, OptionRow] = {
     "num_gpu": OptionRow(Kind.INT, load=True),
     "main_gpu": OptionRow(Kind.INT, load=True),
     "num_thread": OptionRow(Kind.INT, load=True, low=1, high=512),
+    "tensor_split": OptionRow(Kind.FLOATS, load=True),
     "use_mmap": OptionRow(Kind.BOOL, load=True),
+    "use_mlock": OptionRow(Kind.BOOL, load=True),
 }
 
 # Options that Ollama once had. Old Modelfiles and clients still name them; they change nothing.
 RETIRED = frozenset(
-    "penalize_newline low_vram f16_kv logits_all vocab_only use_mlock mirostat mirostat_tau mirostat_eta tfs_z numa "
-    "num_gqa rope_frequency_base rope_frequency_scale draft_num_predict".split()
+    "penalize_newline low_vram f16_kv logits_all vocab_only tfs_z numa num_gqa rope_frequency_base "
+    "rope_frequency_scale draft_num_predict".split()
 )
+
+# What counts in requests only: Ollama skips these in Modelfiles, where old ones still name them (contract section 14).
+SKIPPED_IN_MODELFILES = frozenset("use_mlock mirostat mirostat_tau mirostat_eta".split())
 
 _INT_LIMIT = 1 << 63
 _FLOAT32_MAX = 3.4028234663852886e38
@@ -94,6 +114,8 @@ def parse_option(name: str, texts: list[str]) -> Any:
         return list(texts)
     text = texts[-1].strip()
     try:
+        if kind is Kind.FLOATS:
+            return [_parse_float(item) for item in text.split(",")]
         if kind is Kind.INT:
             return _parse_int(text)
         if kind is Kind.FLOAT:
@@ -131,9 +153,8 @@ def _check(name: str, kind: Kind, value: Any) -> Any:
     if kind is Kind.INT and isinstance(value, int | float) and not isinstance(value, bool):
         if abs(value) < _INT_LIMIT and value == int(value):
             return int(value)
-    elif kind is Kind.FLOAT and isinstance(value, int | float) and not isinstance(value, bool):
-        if abs(value) <= _FLOAT32_MAX:
-            return float(value)
+    elif kind is Kind.FLOAT and _is_float(value):
+        return float(value)
     elif kind is Kind.BOOL and isinstance(value, bool):
         return value
     elif kind is Kind.STRINGS:
@@ -141,7 +162,13 @@ def _check(name: str, kind: Kind, value: Any) -> Any:
             return [value]
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return value
+    elif kind is Kind.FLOATS and isinstance(value, list) and all(_is_float(item) for item in value):
+        return [float(item) for item in value]
     raise InvalidRequest(f'option "{name}" must be of type {kind.value}, not {_shown(value)}')
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _FLOAT32_MAX
 
 
 def _check_range(name: str, row: OptionRow, value: Any) -> None:

@@ -101,7 +101,8 @@ class Sampling(msgspec.Struct, frozen=True):
     """How tokens are chosen, for one request. Defaults are Ollama's (contract section 4).
 
     No end-of-generation token comes before `min_tokens`, and none at all with `ignore_eos`. `logit_bias` holds (token,
-    what is added to its logit). Without `cache_prompt` nothing of earlier requests is reused.
+    what is added to its logit). Without `cache_prompt` nothing of earlier requests is reused. From `min_keep` to
+    `mirostat_eta` names, meanings and defaults are those of llama.cpp's server, where 0 or a negative number means off.
     """
 
     temperature: float = 0.8
@@ -116,6 +117,20 @@ class Sampling(msgspec.Struct, frozen=True):
     seed: int = -1
     num_predict: int = -1
     num_keep: int = 4
+    min_keep: int = 0
+    top_n_sigma: float = -1.0
+    dynatemp_range: float = 0.0
+    dynatemp_exponent: float = 1.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = -1
+    dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
+    mirostat: int = 0
+    mirostat_tau: float = 5.0
+    mirostat_eta: float = 0.1
     stop: tuple[str, ...] = ()
     min_tokens: int = 0
     ignore_eos: bool = False
@@ -135,7 +150,9 @@ class LoadOptions(msgspec.Struct, frozen=True):
     num_gpu: int | None = None
     main_gpu: int | None = None
     num_thread: int | None = None
+    tensor_split: tuple[float, ...] | None = None
     use_mmap: bool | None = None
+    use_mlock: bool | None = None
     kv_cache_type: str | None = None
     flash_attention: bool | None = None
 

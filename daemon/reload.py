@@ -8,7 +8,7 @@ from ..core.types import LoadOptions
 from ..core.wire import Loaded
 
 # Options that decide where the weights lie: these are worth another load. Other load options are not.
-_PLACING = ("num_gpu", "main_gpu")
+_PLACING = ("num_gpu", "main_gpu", "tensor_split")
 
 
 def reload_reason(loaded: Loaded, have: LoadOptions, want: LoadOptions) -> str | None:

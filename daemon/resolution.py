@@ -47,7 +47,9 @@ def resolve(call: AnyCall, model: Model) -> Resolved:
     if model.adapters:
         raise Unsupported(f'"{call.model}" has LoRA adapters, which this version of Corral cannot apply yet')
     stored, _ = check_options(model.parameters)
-    merged: dict[str, Any] = {**stored, **call.options}
+    merged: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in {**stored, **call.options}.items()
+    }
     load = LoadOptions(
         **{name: value for name, value in merged.items() if OPTIONS[name].load and _is_chosen(name, value)}
     )
@@ -56,8 +58,6 @@ def resolve(call: AnyCall, model: Model) -> Resolved:
     able = _check_capabilities(call, model)
     sampling = {name: value for name, value in merged.items() if not OPTIONS[name].load}
     sampling["logit_bias"] = call.logit_bias
-    if "stop" in sampling:
-        sampling["stop"] = tuple(sampling["stop"])
     request = _generate_request(call, model, Sampling(**sampling), load)
     prompts = [_complete(prompt, call, model, able) for prompt in call.prompts]
     requests = tuple(

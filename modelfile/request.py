@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ..core.errors import InvalidModelfile
-from ..core.options import OPTIONS, RETIRED, Kind, nearest, parse_option
+from ..core.options import OPTIONS, RETIRED, SKIPPED_IN_MODELFILES, Kind, nearest, parse_option
 from .parser import Command, Modelfile
 
 # The key of a create request and the command it comes from are the same word; the last command of a kind wins.
@@ -86,6 +86,9 @@ def _type_parameters(commands: list[Command]) -> tuple[dict[str, Any], list[str]
         name = command.argument
         if name in RETIRED:
             warnings.append(f"line {command.line}: parameter {name!r} has no effect and was skipped")
+            continue
+        if name in SKIPPED_IN_MODELFILES:
+            warnings.append(f"line {command.line}: parameter {name!r} counts only in requests and was skipped")
             continue
         value = _read_parameter(command)
         if OPTIONS[name].kind is Kind.STRINGS:

@@ -39,6 +39,16 @@ def start_backend() -> None:
     lib.llama_backend_init()
 
 
+def _load_mode(default: int, options: LoadOptions) -> int:
+    """Whether the weights are mapped or read, and kept from being swapped out."""
+    maps = options.use_mmap is not False
+    if options.use_mlock:
+        return int(lib.LLAMA_LOAD_MODE_MMAP_MLOCK if maps else lib.LLAMA_LOAD_MODE_MLOCK)
+    if options.use_mmap is None:
+        return default
+    return int(lib.LLAMA_LOAD_MODE_MMAP if maps else lib.LLAMA_LOAD_MODE_NONE)
+
+
 def _load_failed(what: str) -> LoadFailed:
     # llama.cpp's first error names the cause; quoted names of files are paths of this machine.
     reasons = [re.sub(r"'[^']*/[^']*'", "the file", line) for line in _last_errors]
@@ -53,8 +63,10 @@ class Model:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = -1 if options.num_gpu is None else options.num_gpu
         params.main_gpu = options.main_gpu or 0
-        if options.use_mmap is not None:
-            params.load_mode = lib.LLAMA_LOAD_MODE_MMAP if options.use_mmap else lib.LLAMA_LOAD_MODE_NONE
+        params.load_mode = _load_mode(params.load_mode, options)
+        if options.tensor_split:
+            shares = (ctypes.c_float * max(len(options.tensor_split), lib.llama_max_devices()))(*options.tensor_split)
+            params.tensor_split = ctypes.cast(shares, ctypes.POINTER(ctypes.c_float))
         last = -1.0
 
         @lib.llama_progress_callback  # type: ignore[untyped-decorator]

@@ -17,8 +17,7 @@ from .llamacpp_encoder import CompletionDetails, CompletionEncoder, encode_error
 from .openai_fields import read_options
 
 # Fields that switch something on that Corral has not; numbers up to 0 mean off.
-_MISSING = """dynatemp_range top_n_sigma xtc_probability mirostat dry_multiplier samplers n_indent t_max_predict_ms
-post_sampling_probs response_fields lora""".split()
+_MISSING = """samplers n_indent t_max_predict_ms post_sampling_probs response_fields lora""".split()
 _MAX_PROMPTS = 2048
 
 

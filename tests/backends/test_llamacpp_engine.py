@@ -123,31 +123,6 @@ def test_no_seed_gives_other_answers(engine: Engine) -> None:
     assert len({answer(engine, text, sampling=Sampling(temperature=1.5)) for _ in range(4)}) > 1
 
 
-@pytest.mark.parametrize(
-    "sampling",
-    [
-        Sampling(temperature=0, repeat_penalty=1.8),
-        Sampling(temperature=0, presence_penalty=2.0),
-        Sampling(temperature=0, frequency_penalty=2.0),
-    ],
-)
-def test_penalties_change_a_repetitive_answer(engine: Engine, sampling: Sampling) -> None:
-    assert answer(engine, "la la la la la la la la", sampling=sampling) != answer(engine, "la la la la la la la la")
-
-
-def test_penalty_over_no_tokens_changes_nothing(engine: Engine) -> None:
-    sampling = Sampling(temperature=0, repeat_penalty=1.8, repeat_last_n=0)
-    assert answer(engine, "la la la la", sampling=sampling) == answer(engine, "la la la la")
-
-
-@pytest.mark.parametrize(
-    "sampling",
-    [Sampling(temperature=2.0, top_k=1), Sampling(temperature=2.0, top_p=1e-6), Sampling(temperature=2.0, min_p=1.0)],
-)
-def test_narrow_samplers_are_greedy(engine: Engine, sampling: Sampling) -> None:
-    assert answer(engine, "The sky is", sampling=sampling) == answer(engine, "The sky is")
-
-
 def test_end_token_stops_without_text(engine: Engine) -> None:
     outputs = run(engine, make_request(engine, 1, CHAT.format("Say hi."), max_tokens=200))[1]
     assert outputs[-1].finish is FinishReason.STOP

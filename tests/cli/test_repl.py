@@ -186,7 +186,7 @@ def test_parameters_are_typed_and_sent(chat, daemon) -> None:
         ("/set parmeter x 1", "Unknown command /set parmeter: did you mean /set parameter?\n"),
         ("/zzz", "Unknown command /zzz: /? lists the commands\n"),
         ("/set parameter temprature 1", "Unknown parameter 'temprature'; did you mean 'temperature'?\n"),
-        ("/set parameter mirostat 1", "Parameter 'mirostat' has no effect\n"),
+        ("/set parameter tfs_z 1", "Parameter 'tfs_z' has no effect\n"),
         ("/set parameter seed", "Usage: /set parameter NAME VALUE\n"),
         ("/load", "Usage: /load MODEL\n"),
         ("/set format yaml", "Usage: /set format json\n"),

@@ -62,6 +62,8 @@ def test_error_when_a_float_is_something_else(name: str, value: Any) -> None:
         ("use_mmap", "true", "bool"),
         ("stop", 1, "string list"),
         ("stop", ["a", 1], "string list"),
+        ("tensor_split", 1, "float32 list"),
+        ("tensor_split", [1, "2"], "float32 list"),
     ],
 )
 def test_error_when_another_type_is_wrong(name: str, value: Any, kind: str) -> None:
@@ -70,10 +72,10 @@ def test_error_when_another_type_is_wrong(name: str, value: Any, kind: str) -> N
 
 
 def test_warning_when_an_option_is_unknown() -> None:
-    typed, warnings = check_options({"temp": 0, "num_predict": 4, "mirostat": 1, "zzz": [], "x" * 500: 1})
+    typed, warnings = check_options({"temp": 0, "num_predict": 4, "tfs_z": 1, "zzz": [], "x" * 500: 1})
     assert typed == {"num_predict": 4}
     assert warnings[0] == 'unknown option "temp" was ignored; did you mean "temperature"?'
-    assert warnings[1] == 'option "mirostat" has no effect'
+    assert warnings[1] == 'option "tfs_z" has no effect'
     assert warnings[2] == 'unknown option "zzz" was ignored'
     assert len(warnings[3]) < 100
 
@@ -88,6 +90,7 @@ def test_warning_when_an_option_is_unknown() -> None:
         ("temperature", ["1"], 1.0),
         ("use_mmap", ["true"], True),
         ("use_mmap", ["F"], False),
+        ("tensor_split", ["3, 1.5"], [3.0, 1.5]),
         ("stop", ["a", " b ", ""], ["a", " b ", ""]),
     ],
 )

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from corral.core.errors import Failure, InvalidRequest
 from corral.core.events import TextDelta
-from corral.core.options import OPTIONS
+from corral.core.options import OPTIONS, Kind
 from corral.daemon.dialects.anthropic import ENDPOINTS
 from corral.daemon.dialects.anthropic_encoder import encode_error
 from corral.daemon.dialects.endpoint import Call
@@ -92,8 +92,9 @@ def test_error_names_what_is_wrong(fields: dict[str, Any], message: str) -> None
 
 
 def test_native_options_are_extra_fields() -> None:
-    values = {"stop": ["x"], "ignore_eos": True, "cache_prompt": False, "use_mmap": True}
-    given = {name: values.get(name, 64) for name in OPTIONS if name != "num_predict"}
+    values = {Kind.BOOL: True, Kind.STRINGS: ["x"], Kind.FLOATS: [0.5, 2.0]}
+    given = {name: 2 if row.high == 2 else values.get(row.kind, 64) for name, row in OPTIONS.items()}
+    del given["num_predict"]
     assert read(**given).options == {**given, "num_predict": 10}
 
 

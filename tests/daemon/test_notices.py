@@ -23,7 +23,7 @@ async def post(daemon: RunningDaemon, path: str, body: dict[str, Any], **headers
     [
         ({"optoins": {}}, 'unknown field "optoins" was ignored; did you mean "options"?'),
         ({"options": {"temprature": 1}}, 'unknown option "temprature" was ignored; did you mean "temperature"?'),
-        ({"options": {"mirostat": 1}}, 'option "mirostat" has no effect'),
+        ({"options": {"tfs_z": 1}}, 'option "tfs_z" has no effect'),
     ],
 )
 async def test_what_is_ignored_is_in_a_header_and_strictness_refuses_it(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from corral.core.errors import InvalidModelfile
-from corral.core.options import RETIRED
+from corral.core.options import RETIRED, SKIPPED_IN_MODELFILES
 from corral.modelfile.parser import parse_modelfile
 from corral.modelfile.request import ModelfileRequest, Reference, to_request
 
@@ -97,6 +97,13 @@ def test_warning_when_a_parameter_is_retired(name: str) -> None:
     made = request_of(f"PARAMETER seed 1\nPARAMETER {name} whatever\n")
     assert made.request == {"parameters": {"seed": 1}}
     assert made.warnings == (f"line 3: parameter {name!r} has no effect and was skipped",)
+
+
+@pytest.mark.parametrize("name", sorted(SKIPPED_IN_MODELFILES))
+def test_warning_when_a_parameter_counts_only_in_requests(name: str) -> None:
+    made = request_of(f"PARAMETER seed 1\nPARAMETER {name} 1\n")
+    assert made.request == {"parameters": {"seed": 1}}
+    assert made.warnings == (f"line 3: parameter {name!r} counts only in requests and was skipped",)
 
 
 @pytest.mark.parametrize(("name", "near"), [("Temperature", "temperature"), ("num_ctxt", "num_ctx"), ("stops", "stop")])
