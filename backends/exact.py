@@ -28,6 +28,8 @@ class _Writer:
 
     def __init__(self, root: Schema) -> None:
         self._root = root
+        lists = [part for key in ("$defs", "definitions") if isinstance(part := root.get(key), dict)]
+        self._definitions = [(str(name), node) for part in lists for name, node in part.items()]
         self.rules: list[str] = []
         self._following: set[str] = set()
 
@@ -104,13 +106,11 @@ class _Writer:
     def _refers_to_large(self, node: Schema) -> bool:
         """Whether references within lead to a large number. A part that refers to itself is not followed twice."""
         text = json.dumps(node)
-        names = [name for key in ("$defs", "definitions") for name in self._root.get(key, {}) if f'/{name}"' in text]
-        for name in names:
-            if name in self._following:
+        for name, target in self._definitions:
+            if name in self._following or f'/{name}"' not in text:
                 continue
             self._following.add(name)
             try:
-                target = self._root.get("$defs", {}).get(name) or self._root.get("definitions", {}).get(name)
                 if contains_large(target) or (isinstance(target, dict) and self._refers_to_large(target)):
                     return True
             finally:

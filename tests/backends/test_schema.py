@@ -12,7 +12,7 @@ from corral.backends.structured import GrammarCompiler
 from corral.core.errors import InvalidFormat
 from corral.core.types import OutputFormat
 from corral.modelfile.output.syntax import ThinkingTags
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 TOKENIZER = ByteTokenizer()
@@ -237,6 +237,7 @@ JSON = st.recursive(
 
 
 @given(JSON | st.dictionaries(KEYS, JSON | st.sampled_from(["string", "object", "array", "#/$defs/a"]), max_size=5))
+@example({"properties": {"a": {"minimum": 1 << 80}, "b": {}}, "$defs": None})
 @settings(deadline=None)
 def test_any_json_is_a_constraint_or_an_error_of_ours(value: Any) -> None:
     try:
