@@ -99,6 +99,11 @@ class GGUF:
         return self._count("block_count")
 
     @property
+    def feed_forward_length(self) -> int:
+        """Width of the feed-forward layers; the largest where layers differ."""
+        return self._count("feed_forward_length")
+
+    @property
     def head_count(self) -> int:
         """Attention heads; the largest number where layers differ."""
         return self._count("attention.head_count")

@@ -14,6 +14,7 @@ from llama_cpp import llama_cpp as lib
 
 from ...core.errors import LoadFailed
 from ...core.types import LoadOptions
+from .estimate import DEFAULT_BATCH, num_outputs
 
 KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0, "q4_0": lib.GGML_TYPE_Q4_0}
 _TOKEN_ATTR_CONTROL = 1 << 3
@@ -84,7 +85,6 @@ class Model:
             raise _load_failed("llama.cpp cannot load the model")
         self.vocab = lib.llama_model_get_vocab(self.pointer)
         self.num_vocab = int(lib.llama_vocab_n_tokens(self.vocab))
-        self.size_bytes = int(lib.llama_model_size(self.pointer))
 
     def close(self) -> None:
         """Free the weights."""
@@ -236,8 +236,10 @@ class Context:
     def __init__(self, model: Model, num_ctx: int, num_parallel: int, options: LoadOptions, num_threads: int) -> None:
         params = lib.llama_context_default_params()
         params.n_ctx = num_ctx * num_parallel
-        params.n_batch = params.n_ubatch = options.num_batch or 512
+        params.n_batch = params.n_ubatch = options.num_batch or DEFAULT_BATCH
         params.n_seq_max = num_parallel
+        # llama.cpp would make room for the logits of a whole batch: half a gigabyte for a big vocabulary.
+        params.n_outputs_max = num_outputs(num_parallel)
         params.n_threads = params.n_threads_batch = num_threads
         params.kv_unified = False
         params.no_perf = True

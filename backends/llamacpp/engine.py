@@ -50,7 +50,7 @@ class LlamaCppEngine:
         self.info = EngineInfo(
             num_ctx=plan.num_ctx,
             num_parallel=plan.num_parallel,
-            size_bytes=model.size_bytes + plan.kv_bytes,
+            size_bytes=plan.total_bytes,
             size_vram_bytes=0,
             chat_template=model.chat_template,
             embed_window=min(plan.num_ctx, MAX_EMBED_WINDOW),
