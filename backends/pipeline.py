@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..core.errors import CorralError
 from ..core.events import Done, Event, Failed, FinishReason, Rendered
 from ..core.types import ChatPrompt, EmbedRequest, GenerateRequest
 from .embedding import EmbeddingQueue, PreparedEmbedding
@@ -59,20 +60,23 @@ class Pipeline:
         window = self._window(request)
         limit = MAX_WINDOWS * window
         asked = request.sampling.num_predict
-        self._running[request.id] = Generation(prepared, self._engine.tokenizer)
-        self._engine.add(
-            EngineRequest(
-                id=request.id,
-                tokens=prompt.tokens,
-                sampling=request.sampling,
-                max_tokens=limit if asked < 0 else min(asked, limit),
-                window=window,
-                shift=request.shift,
-                top_logprobs=request.top_logprobs,
-                constraint=prepared.constraint,
-                prompt_logprobs=request.echo and request.top_logprobs is not None,
-            )
+        sequence = EngineRequest(
+            id=request.id,
+            tokens=prompt.tokens,
+            sampling=request.sampling,
+            max_tokens=limit if asked < 0 else min(asked, limit),
+            window=window,
+            shift=request.shift,
+            top_logprobs=request.top_logprobs,
+            constraint=prepared.constraint,
+            prompt_logprobs=request.echo and request.top_logprobs is not None,
+            adapters=request.adapters,
         )
+        try:
+            self._engine.add(sequence)
+        except CorralError as error:
+            return [Failed(error.code, error.message)]
+        self._running[request.id] = Generation(prepared, self._engine.tokenizer)
         return []
 
     def abort(self, request_id: int) -> list[Event]:

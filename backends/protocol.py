@@ -49,6 +49,7 @@ class Constraint(Protocol):
 class EngineRequest:
     """One sequence to run. `tokens` is the whole prompt, at least one token and shorter than `window`.
 
+    `adapters` are paths of LoRA adapters to run it with, each as much as `sampling.lora_scales` says.
     `max_tokens` bounds the answer. With `shift` a full window drops old tokens after `sampling.num_keep` and goes on.
     `top_logprobs` is None when no log-probabilities are wanted; `prompt_logprobs` wants those of the prompt as well.
     """
@@ -62,6 +63,7 @@ class EngineRequest:
     top_logprobs: int | None = None
     constraint: Constraint | None = None
     prompt_logprobs: bool = False
+    adapters: tuple[str, ...] = ()
 
 
 class StepOutput(msgspec.Struct, frozen=True):
@@ -151,7 +153,7 @@ class Engine(Protocol):
         ...
 
     def add(self, request: EngineRequest) -> None:
-        """Take a sequence in; it waits inside until it can run."""
+        """Take a sequence in; it waits inside until it can run. Errors: LoadFailed when its adapters cannot be used."""
         ...
 
     def embed(self, inputs: Sequence[EmbedInput]) -> Iterator[list[npt.NDArray[np.float32]]]:

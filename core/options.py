@@ -63,6 +63,7 @@ OPTIONS: dict[str, OptionRow] = {
     "min_tokens": OptionRow(Kind.INT),
     "ignore_eos": OptionRow(Kind.BOOL),
     "cache_prompt": OptionRow(Kind.BOOL),
+    "lora_scales": OptionRow(Kind.FLOATS),
     "num_ctx": OptionRow(Kind.INT, load=True, low=8, high=1 << 30),
     "num_batch": OptionRow(Kind.INT, load=True, low=32, high=1 << 16),
     "num_gpu": OptionRow(Kind.INT, load=True),

@@ -101,8 +101,10 @@ class Sampling(msgspec.Struct, frozen=True):
     """How tokens are chosen, for one request. Defaults are Ollama's (contract section 4).
 
     No end-of-generation token comes before `min_tokens`, and none at all with `ignore_eos`. `logit_bias` holds (token,
-    what is added to its logit). Without `cache_prompt` nothing of earlier requests is reused. From `min_keep` to
-    `mirostat_eta` names, meanings and defaults are those of llama.cpp's server, where 0 or a negative number means off.
+    what is added to its logit), `lora_scales` how much each adapter of the model counts: None means all of them wholly,
+    and those beyond the list not at all. Without `cache_prompt` nothing of earlier requests is reused.
+
+    From `min_keep` to `mirostat_eta` names, meanings and defaults are those of llama.cpp's server; 0 or less means off.
     """
 
     temperature: float = 0.8
@@ -136,6 +138,7 @@ class Sampling(msgspec.Struct, frozen=True):
     ignore_eos: bool = False
     cache_prompt: bool = True
     logit_bias: tuple[tuple[int, float], ...] = ()
+    lora_scales: tuple[float, ...] | None = None
 
 
 class LoadOptions(msgspec.Struct, frozen=True):
@@ -185,7 +188,7 @@ class GenerateRequest(msgspec.Struct, frozen=True):
     """One generation, resolved against its model. `window` caps prompt and answer, in tokens, below the loaded window.
 
     `template` is a Go template in place of the Jinja one that the weights carry. `top_logprobs` is None when no
-    log-probabilities are wanted. With `echo` the answer begins with the prompt.
+    log-probabilities are wanted. With `echo` the answer begins with the prompt. `adapters` are paths of LoRA adapters.
     """
 
     id: int
@@ -201,6 +204,7 @@ class GenerateRequest(msgspec.Struct, frozen=True):
     render_only: bool = False
     tool_policy: ToolPolicy = ToolPolicy()
     echo: bool = False
+    adapters: tuple[str, ...] = ()
 
 
 class EmbedPair(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import Unsupported
+from ..core.errors import InvalidRequest, Unsupported
 from ..core.options import OPTIONS, check_options
 from ..core.types import (
     ChatPrompt,
@@ -44,8 +44,6 @@ def resolve(call: AnyCall, model: Model) -> Resolved:
 
     Errors: Unsupported when the model cannot do what is asked.
     """
-    if model.adapters:
-        raise Unsupported(f'"{call.model}" has LoRA adapters, which this version of Corral cannot apply yet')
     stored, _ = check_options(model.parameters)
     merged: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in {**stored, **call.options}.items()
@@ -58,6 +56,11 @@ def resolve(call: AnyCall, model: Model) -> Resolved:
     able = _check_capabilities(call, model)
     sampling = {name: value for name, value in merged.items() if not OPTIONS[name].load}
     sampling["logit_bias"] = call.logit_bias
+    num_scales = len(sampling.get("lora_scales") or ())
+    if num_scales > len(model.adapters):
+        raise InvalidRequest(
+            f'lora_scales: {num_scales} scales for the {len(model.adapters)} adapters of "{call.model}"'
+        )
     request = _generate_request(call, model, Sampling(**sampling), load)
     prompts = [_complete(prompt, call, model, able) for prompt in call.prompts]
     requests = tuple(
@@ -86,12 +89,15 @@ def _generate_request(call: Call, model: Model, sampling: Sampling, load: LoadOp
         render_only=call.render_only,
         tool_policy=call.tool_policy,
         echo=call.echo,
+        adapters=tuple(map(str, model.adapters)),
     )
 
 
 def _embed_requests(call: EmbedCall, model: Model, load: LoadOptions) -> tuple[EmbedRequest, ...]:
     if not call.inputs:
         return ()
+    if model.adapters:
+        raise Unsupported(f'"{call.model}" has LoRA adapters, with which this version makes no embeddings yet')
     inputs: tuple[Any, ...] = call.inputs
     if call.query is not None:
         ranks = RERANK in model.capabilities

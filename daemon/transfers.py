@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from aiohttp import web
 
-from ..core.errors import BlobNotFound, Forbidden, InvalidDigest, InvalidRequest, SourceFailed, Unsupported
+from ..core.errors import BlobNotFound, Forbidden, InvalidDigest, InvalidRequest, SourceFailed
 from ..core.names import ModelName, request_name
 from ..core.progress import Progress, Report
 from ..modelfile.create import CreateSpec, Creator
@@ -66,8 +66,6 @@ async def create(request: web.Request) -> web.StreamResponse:
     body = await read_request(request, CreateBody)
     base_text = (body.base or "").strip()
     spec = _read_spec(services, body)
-    if spec.adapters:
-        raise Unsupported("adapters: this version cannot apply LoRA adapters yet; leave ADAPTER out")
     if not base_text and not spec.files:
         raise InvalidRequest("neither 'from' or 'files' was specified")
     scheme, rest = split_reference(base_text)

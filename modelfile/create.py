@@ -79,7 +79,8 @@ class Creator:
             if media_type == manifests.MODEL_TYPE:
                 config.update(_config(gguf))
         for file_name, digest in spec.adapters.items():
-            self._parse(file_name, digest)
+            if _media_type(self._parse(file_name, digest)) != manifests.ADAPTER_TYPE:
+                raise InvalidRequest(f"adapters: {file_name} is no LoRA adapter: its general.type is not adapter")
             layers.append(self._layer(manifests.ADAPTER_TYPE, digest))
         if spec.quantize:
             raise Unsupported(
@@ -87,8 +88,18 @@ class Creator:
             )
         if sum(layer.media_type == manifests.MODEL_TYPE for layer in layers) != 1:
             raise InvalidRequest("a model needs exactly one GGUF file of weights: name one in `files`, or use `from`")
+        self._check_adapters(layers)
         config.update(spec.extras)
         return layers, config
+
+    def _check_adapters(self, layers: list[Descriptor]) -> None:
+        """Errors: InvalidRequest for an adapter that was made for another kind of model."""
+        headers = {layer.digest: self._resolver.header(layer.digest) for layer in layers if _is_gguf(layer)}
+        (base,) = (headers[layer.digest].architecture for layer in layers if _is_weights(layer))
+        for layer in layers:
+            if layer.media_type == manifests.ADAPTER_TYPE and headers[layer.digest].architecture != base:
+                made_for = headers[layer.digest].architecture
+                raise InvalidRequest(f"adapters: an adapter for {made_for} models does not fit weights of {base}")
 
     def _parse(self, file_name: str, digest: str) -> GGUF:
         self._report(Progress("parsing GGUF"))
@@ -188,6 +199,10 @@ def check_messages(messages: list[dict[str, Any]] | None) -> None:
 
 def _descend(layer: Descriptor, base: Model) -> Descriptor:
     return msgspec.structs.replace(layer, from_model=base.name.short) if _is_weights(layer) else layer
+
+
+def _is_gguf(layer: Descriptor) -> bool:
+    return layer.media_type in (manifests.MODEL_TYPE, manifests.PROJECTOR_TYPE, manifests.ADAPTER_TYPE)
 
 
 def _is_weights(layer: Descriptor) -> bool:

@@ -42,7 +42,7 @@ class Model(msgspec.Struct, frozen=True):
     weights: str
     weights_path: Path
     gguf: GGUF
-    adapters: tuple[str, ...]
+    adapters: tuple[Path, ...]
     template: str | None
     system: str | None
     parameters: dict[str, Any]
@@ -81,7 +81,7 @@ class ModelResolver:
             weights=weights.digest,
             weights_path=self._store.blobs.path(weights.digest),
             gguf=gguf,
-            adapters=self._digests(stored, manifests.ADAPTER_TYPE),
+            adapters=tuple(self._store.blobs.path(digest) for digest in self._digests(stored, manifests.ADAPTER_TYPE)),
             template=template,
             system=self._text(stored, manifests.SYSTEM_TYPE),
             parameters=self._parameters(stored),

@@ -77,7 +77,7 @@ def test_core_imports_the_light_things_only() -> None:
 @pytest.mark.parametrize(
     ("library", "home"),
     [
-        ("llama_cpp", ("backends/llamacpp/binding.py", "backends/llamacpp/sampler.py")),
+        ("llama_cpp", ("backends/llamacpp/binding/", "backends/llamacpp/sampler.py")),
         ("aiohttp", ("daemon/", "registry/")),
     ],
 )

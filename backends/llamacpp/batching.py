@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from .adapters import AdapterSet
 from .prefix import BLOCK
 from .sequence import RunningSequence
 
@@ -39,11 +41,21 @@ class Budget:
         return min(self._capacity, max(BLOCK, in_time))
 
 
-def decode_batches(running: Sequence[RunningSequence], capacity: int) -> Iterator[list[Piece]]:
-    """The next token of every answer, in the order of their slots: llama.cpp computes neighbours together."""
-    decoding = sorted((entry for entry in running if entry.is_decoding), key=lambda entry: entry.slot.index)
-    for start in range(0, len(decoding), capacity):
-        yield [Piece(entry, entry.tokens[-1:]) for entry in decoding[start : start + capacity]]
+def decode_batches(
+    running: Sequence[RunningSequence], capacity: int, adapters: AdapterSet = ()
+) -> Iterator[list[Piece]]:
+    """The next token of every answer, in the order of their slots: llama.cpp computes neighbours together.
+
+    A batch holds answers with one set of adapters. Those with `adapters`, which are in use, come first.
+    """
+    groups: defaultdict[AdapterSet, list[RunningSequence]] = defaultdict(list)
+    for entry in running:
+        if entry.is_decoding:
+            groups[entry.adapters].append(entry)
+    for key in sorted(groups, key=lambda key: key != adapters):
+        decoding = sorted(groups[key], key=lambda entry: entry.slot.index)
+        for start in range(0, len(decoding), capacity):
+            yield [Piece(entry, entry.tokens[-1:]) for entry in decoding[start : start + capacity]]
 
 
 def prompt_pieces(

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from ...core.errors import Unsupported
 from ...modelfile.gguf import GGUF
 from ..protocol import EmbedInput
-from .binding import Batch, EmbeddingContext, Model
+from .binding.context import Batch, EmbeddingContext
+from .binding.model import Model
 
 # llama.cpp's ids of poolings, by our names.
 _POOLINGS = {1: "mean", 2: "cls", 3: "last"}

@@ -11,7 +11,7 @@ from ...core.errors import Unsupported
 from ...core.types import LoadOptions
 from ...modelfile.gguf import GGUF
 from ..protocol import EmbedInput, EngineInfo, EngineRequest, StepOutput
-from .binding import Model
+from .binding.model import Model
 from .embedder import Embedder
 from .estimate import plan_embedding
 from .tokenizer import LlamaTokenizer

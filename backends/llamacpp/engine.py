@@ -16,8 +16,11 @@ from ...core.events import FinishReason
 from ...core.types import LoadOptions, LoadSpec
 from ...modelfile.gguf import GGUF, read_gguf
 from ..protocol import EmbedInput, Engine, EngineInfo, EngineRequest, StepOutput
+from .adapters import Adapters, adapter_set
 from .batching import Budget, Piece, decode_batches, prompt_pieces
-from .binding import Batch, Context, Model, start_backend
+from .binding.context import Batch, Context
+from .binding.errors import start_backend
+from .binding.model import Model
 from .embedder import Embedder
 from .embedding_engine import EmbeddingEngine
 from .estimate import MAX_EMBED_WINDOW, plan_load
@@ -40,6 +43,7 @@ class LlamaCppEngine:
         self._num_threads = options.num_thread or free_cores()
         self._context = Context(model, plan.num_ctx, plan.num_parallel, options, self._num_threads)
         self._batch = Batch(self._context.num_batch)
+        self._adapters = Adapters(model, self._context)
         self._budget = Budget(self._batch.capacity)
         self._slots = SlotTable(plan.num_parallel, can_cut=not model.is_recurrent)
         self._waiting: deque[tuple[EngineRequest, Prompt]] = deque()
@@ -62,10 +66,12 @@ class LlamaCppEngine:
         return bool(self._running or self._waiting)
 
     def add(self, request: EngineRequest) -> None:
-        """Take a sequence in; it starts when a slot is idle."""
+        """Take a sequence in; it starts when a slot is idle. Errors: LoadFailed, Unsupported for its adapters."""
+        adapters = adapter_set(request.adapters, request.sampling)
+        self._adapters.load(adapters)
         reuses = request.sampling.cache_prompt and not request.prompt_logprobs
         # A salt of its own keeps a prompt from all that others left.
-        self._waiting.append((request, Prompt(request.tokens, salt=None if reuses else request.id)))
+        self._waiting.append((request, Prompt(request.tokens, salt=adapters if reuses else request.id)))
 
     def abort(self, request_id: int) -> None:
         """Drop a sequence, waiting or running."""
@@ -78,7 +84,7 @@ class LlamaCppEngine:
         self._admit()
         outputs: list[StepOutput] = []
         is_shared = False
-        for pieces in decode_batches(self._running, self._batch.capacity):
+        for pieces in decode_batches(self._running, self._batch.capacity, self._adapters.in_use):
             is_shared = True
             outputs += self._run(pieces)
         self._shortest_first = not self._shortest_first
@@ -131,6 +137,7 @@ class LlamaCppEngine:
 
     def _run(self, pieces: Sequence[Piece]) -> list[StepOutput]:
         """Evaluate pieces together, and choose the next token of each sequence that is then complete."""
+        self._adapters.use(pieces[0].sequence.adapters)
         self._batch.clear()
         for sequence, tokens in pieces:
             self._append(sequence, tokens)

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from llama_cpp import llama_cpp as lib
 
 from ...core.types import Sampling
-from .binding import Chain, Model
+from .binding.chain import Chain
+from .binding.model import Model
 
 _SEED_MASK = 0xFFFFFFFF
 # How many of the likeliest tokens the first mirostat fits its curve to; the paper's and llama.cpp's number.

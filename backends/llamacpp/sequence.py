@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..protocol import EngineRequest
-from .binding import Chain
+from .adapters import adapter_set
+from .binding.chain import Chain
 from .prefix import BLOCK
 from .slots import Slot, aligned_end
 
@@ -22,6 +23,7 @@ class RunningSequence:
         self.request = request
         self.slot = slot
         self.chain = chain
+        self.adapters = adapter_set(request.adapters, request.sampling)
         self.num_cached = slot.num_held
         self.num_generated = 0
         self.num_shifted = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from .binding import Model
+from .binding.model import Model
 
 
 class LlamaTokenizer:

@@ -17,7 +17,7 @@ from .llamacpp_encoder import CompletionDetails, CompletionEncoder, encode_error
 from .openai_fields import read_options
 
 # Fields that switch something on that Corral has not; numbers up to 0 mean off.
-_MISSING = """samplers n_indent t_max_predict_ms post_sampling_probs response_fields lora""".split()
+_MISSING = """samplers n_indent t_max_predict_ms post_sampling_probs response_fields""".split()
 _MAX_PROMPTS = 2048
 
 
@@ -37,7 +37,7 @@ def parse_infill(body: InfillBody) -> Call:
 
 
 def _call(body: SamplerFields, prompts: tuple[Prompt, ...]) -> Call:
-    options, warnings = read_options(body, num_predict=body.n_predict, num_keep=body.n_keep)
+    options, warnings = read_options(body, num_predict=body.n_predict, num_keep=body.n_keep, lora_scales=_scales(body))
     wants_tokens = body.n_probs or body.return_tokens
     return Call(
         model=(body.model or "").strip(),
@@ -55,6 +55,14 @@ def _call(body: SamplerFields, prompts: tuple[Prompt, ...]) -> Call:
         warnings=(*warnings, *_warnings(body)),
         details=CompletionDetails(body.n_probs or 0, body.return_tokens is True),
     )
+
+
+def _scales(body: SamplerFields) -> list[float] | None:
+    """Scales of the model's adapters in order, from a list of which each entry names one by its number."""
+    if body.lora is None:
+        return None
+    given = {entry.id: float(entry.scale) for entry in body.lora}
+    return [given.get(number, 0.0) for number in range(max(given, default=-1) + 1)]
 
 
 def _read_prompts(given: Any) -> tuple[Prompt, ...]:

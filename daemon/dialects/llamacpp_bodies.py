@@ -12,6 +12,13 @@ Token = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 Switch = Number | bool
 
 
+class AdapterScale(msgspec.Struct, frozen=True):
+    """How much an adapter of the model counts, by its number in the Modelfile, from 0."""
+
+    id: Annotated[int, msgspec.Meta(ge=0, lt=1024)]
+    scale: Number
+
+
 class SamplerFields(NativeFields, frozen=True):
     """How to choose tokens. Samplers that Corral has not are ignored with a warning where they are on."""
 
@@ -31,7 +38,7 @@ class SamplerFields(NativeFields, frozen=True):
     t_max_prompt_ms: Number | None = None
     post_sampling_probs: bool | None = None
     response_fields: list[str] | None = None
-    lora: list[Any] | None = None
+    lora: list[AdapterScale] | None = None
     id_slot: int | None = None
     timings_per_token: bool | None = None
     return_progress: bool | None = None

@@ -51,6 +51,7 @@ class NativeFields(Body, frozen=True):
     min_tokens: Number | None = None
     ignore_eos: bool | None = None
     cache_prompt: bool | None = None
+    lora_scales: list[Number] | None = None
     num_ctx: Number | None = None
     num_batch: Number | None = None
     num_gpu: Number | None = None

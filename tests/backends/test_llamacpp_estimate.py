@@ -62,7 +62,7 @@ def test_layers_without_attention_take_no_cache() -> None:
 _MEASURE = """
 import sys, psutil
 from pathlib import Path
-from corral.backends.llamacpp import engine as engines, binding
+from corral.backends.llamacpp import engine as engines
 from corral.backends.llamacpp.estimate import plan_load
 from corral.backends.protocol import EngineRequest
 from corral.core.types import LoadOptions, LoadSpec, Sampling

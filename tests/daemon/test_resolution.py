@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from corral.core.errors import Unsupported
+from corral.core.errors import InvalidRequest, Unsupported
 from corral.core.names import parse_name
 from corral.core.types import (
     ChatPrompt,
@@ -206,6 +206,21 @@ def test_template_of_the_request_decides_whether_infill_is_possible() -> None:
     assert request_of(msgspec.structs.replace(call, template="{{ .Suffix }}"), make_model()).template
 
 
-def test_model_with_adapters_is_refused_rather_than_run_without_them() -> None:
+def test_adapters_of_the_model_come_with_scales_of_model_or_request() -> None:
+    model = make_model(adapters=(Path("a"), Path("b")), parameters={"lora_scales": [0.5, 1]})
+    request = request_of(CALL, model)
+    assert (request.adapters, request.sampling.lora_scales) == (("a", "b"), (0.5, 1.0))
+    own = msgspec.structs.replace(CALL, options={"lora_scales": [2.0]})
+    assert request_of(own, model).sampling.lora_scales == (2.0,)
+    assert request_of(CALL, make_model()).sampling.lora_scales is None
+
+
+def test_more_scales_than_adapters_are_refused() -> None:
+    call = msgspec.structs.replace(CALL, options={"lora_scales": [1.0, 1.0]})
+    with pytest.raises(InvalidRequest, match='lora_scales: 2 scales for the 1 adapters of "m"'):
+        resolve(call, make_model(adapters=(Path("a"),)))
+
+
+def test_embedding_with_adapters_is_refused_rather_than_made_without_them() -> None:
     with pytest.raises(Unsupported, match="LoRA adapters"):
-        resolve(CALL, make_model(adapters=("sha256:a",)))
+        resolve(msgspec.structs.replace(EMBED, query=None), make_model(adapters=(Path("a"),)))

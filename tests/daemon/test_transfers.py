@@ -14,6 +14,9 @@ from daemons import RunningDaemon, run_fake_daemon, tiny_gguf
 from package_index import make_wheel, serve_package_index
 
 ABSENT = f"sha256:{'a' * 64}"
+WEIGHTS = digest_bytes(tiny_gguf())
+_ADAPTER = tiny_gguf(**{"general.type": "adapter", "general.architecture": "qwen2"})
+ADAPTER = digest_bytes(_ADAPTER)
 
 
 async def test_blob_is_201_when_new_and_200_when_known(daemon: RunningDaemon) -> None:
@@ -105,11 +108,17 @@ async def test_create_reports_its_steps_in_order(daemon: RunningDaemon) -> None:
         ({"from": "fake", "messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"from": "fake", "quantize": "q4_K_M"}, "cannot quantize"),
         ({"from": "fake", "adapters": {"a.gguf": ABSENT}}, "adapters: a.gguf: blob sha256:aaa"),
+        ({"from": "fake", "adapters": {"a.gguf": WEIGHTS}}, "adapters: a.gguf is no LoRA adapter"),
+        (
+            {"from": "fake", "adapters": {"a.gguf": ADAPTER}},
+            "an adapter for qwen2 models does not fit weights of llama",
+        ),
         ({"from": "fake", "template": "{{ if }}"}, "template error: line 1, column"),
         ({"from": "a//b"}, "invalid model name"),
     ],
 )
 async def test_create_refuses_what_it_cannot_use(daemon: RunningDaemon, fields: dict[str, Any], message: str) -> None:
+    await daemon.upload(_ADAPTER)
     for stream in (True, False):
         status, answer = await daemon.post("/api/create", {"model": "bad", "stream": stream, **fields})
         answer = answer[-1] if isinstance(answer, list) else answer

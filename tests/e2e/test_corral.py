@@ -19,6 +19,7 @@ import httpx
 import ollama
 import psutil
 import pytest
+from lora_files import lora_parts, write_lora
 from models import smollm2_path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -66,6 +67,24 @@ def test_example_modelfile_makes_a_model_that_answers(smol) -> None:
     assert len(answered.stdout.split()) > 3
     shown = smol.corral("show", "blessing", "--system")
     assert shown.stdout.startswith("You write short, warm blessings.\nAnswer in two or three")
+
+
+def test_model_with_an_adapter_shares_the_weights_of_its_base(smol) -> None:
+    adapter = write_lora(smol.folder / "one.gguf", lora_parts(1))
+    made = smol.corral("create", "tuned", "-f", "-", stdin=f"FROM smol\nADAPTER {adapter}\n")
+    assert made.returncode == 0, made.stderr
+
+    def likeliest(model: str, **options: Any) -> list[float]:
+        fields = {"temperature": 0, "num_predict": 1, **options}
+        body = {"model": model, "prompt": QUESTION, "options": fields, "logprobs": True, "top_logprobs": 5}
+        answer = httpx.post(f"{smol.url}/api/generate", json={**body, "stream": False}, timeout=120).json()
+        return [entry["logprob"] for entry in answer["logprobs"][0]["top_logprobs"]]
+
+    base = likeliest("smol")
+    assert likeliest("tuned") != pytest.approx(base, abs=0.02)
+    assert likeliest("tuned", lora_scales=[0.0]) == base
+    assert likeliest("smol") == base
+    assert len(smol.runners()) == 1
 
 
 def test_local_weights_are_linked_not_copied(smol) -> None:
