@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -75,13 +76,14 @@ def unknown_fields(value: dict[str, Any], kind: type[msgspec.Struct]) -> tuple[s
 
 
 def _find_unknown(value: Any, kind: Any, where: str) -> Iterator[str]:
+    if not isinstance(value, dict | list):
+        return
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
-        fields = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
-        hints = get_type_hints(kind)
+        fields = _field_types(kind)
         tag = kind.__struct_config__.tag_field
         for name, item in value.items():
             if name in fields:
-                yield from _find_unknown(item, hints[fields[name]], f"{where}{name}.")
+                yield from _find_unknown(item, fields[name], f"{where}{name}.")
             elif name != tag:
                 near = nearest(str(name), list(fields))
                 hint = f'; did you mean "{near}"?' if near else ""
@@ -91,6 +93,13 @@ def _find_unknown(value: Any, kind: Any, where: str) -> Iterator[str]:
             yield from _find_unknown(item, get_args(kind)[0], f"{where[:-1]}[{index}].")
     elif get_origin(kind) in (Union, UnionType):
         yield from _find_unknown(value, _chosen(value, get_args(kind)), where)
+
+
+@cache
+def _field_types(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Types of fields by their names in JSON. Working them out takes longer than all else that a request costs."""
+    hints = get_type_hints(kind)
+    return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(kind)}
 
 
 def _chosen(value: Any, kinds: tuple[Any, ...]) -> Any:
