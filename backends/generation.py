@@ -62,6 +62,7 @@ class Generation:
         self._first_ns = 0
         self._num_cached = 0
         self._num_shifted = 0
+        self._num_guessed = 0, 0
 
     @property
     def num_tokens(self) -> int:
@@ -73,6 +74,7 @@ class Generation:
         events = self._begin(output) if not self._first_ns else []
         self._num_cached = output.num_cached
         self._num_shifted = output.num_shifted
+        self._num_guessed = output.num_drafted, output.num_accepted
         text = ""
         if output.token is not None:
             self._tokens.append(output.token)
@@ -157,7 +159,7 @@ class Generation:
             warnings.append(f"the window was full: {self._num_shifted} old tokens were dropped to go on")
         return Done(
             reason,
-            Usage(len(self.prompt.tokens), len(self._tokens), self._num_cached),
+            Usage(len(self.prompt.tokens), len(self._tokens), self._num_cached, *self._num_guessed),
             Timings(first_ns - self._started_ns, ended_ns - first_ns),
             tuple(warnings),
             (*self.prompt.tokens, *self._tokens) if self.request.want_context else (),

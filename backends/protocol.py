@@ -67,11 +67,12 @@ class EngineRequest:
 
 
 class StepOutput(msgspec.Struct, frozen=True):
-    """One new token of one sequence. `finish` set means it was the last, and the sequence is gone.
+    """One new token of one sequence, of which a step may give several. `finish` set: it was the last, all is gone.
 
     `token` is None when the sequence ends without one, as with max_tokens 0. `is_end` marks an end-of-generation
     token, which is no text. `logprob` is natural; `top` holds the likeliest (token, logprob), best first. `prompt`
-    comes with the first output when it was asked for: the same two for each token of the prompt after its first.
+    comes with the first output when it was asked for: the same two for each token of the prompt after its first. Counts
+    are of the whole answer: prompt tokens reused, tokens dropped by shifts, tokens guessed ahead and guessed rightly.
     """
 
     id: int
@@ -82,6 +83,8 @@ class StepOutput(msgspec.Struct, frozen=True):
     top: tuple[tuple[int, float], ...] = ()
     num_cached: int = 0
     num_shifted: int = 0
+    num_drafted: int = 0
+    num_accepted: int = 0
     prompt: tuple[tuple[float, tuple[tuple[int, float], ...]], ...] = ()
 
 

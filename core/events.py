@@ -36,11 +36,16 @@ class TokenLogprob(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Token counts. `prompt_tokens` counts the whole prompt, `cached_tokens` the part that was not evaluated again."""
+    """Token counts. `prompt_tokens` counts the whole prompt, `cached_tokens` the part that was not evaluated again.
+
+    Of the answer, `drafted_tokens` were guessed ahead and tried, and `accepted_tokens` of them came true.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
 
 
 class Timings(msgspec.Struct, frozen=True):

@@ -63,6 +63,7 @@ OPTIONS: dict[str, OptionRow] = {
     "min_tokens": OptionRow(Kind.INT),
     "ignore_eos": OptionRow(Kind.BOOL),
     "cache_prompt": OptionRow(Kind.BOOL),
+    "draft_num_predict": OptionRow(Kind.INT),
     "lora_scales": OptionRow(Kind.FLOATS),
     "num_ctx": OptionRow(Kind.INT, load=True, low=8, high=1 << 30),
     "num_batch": OptionRow(Kind.INT, load=True, low=32, high=1 << 16),
@@ -77,7 +78,7 @@ OPTIONS: dict[str, OptionRow] = {
 # Options that Ollama once had. Old Modelfiles and clients still name them; they change nothing.
 RETIRED = frozenset(
     "penalize_newline low_vram f16_kv logits_all vocab_only tfs_z numa num_gqa rope_frequency_base "
-    "rope_frequency_scale draft_num_predict".split()
+    "rope_frequency_scale".split()
 )
 
 # What counts in requests only: Ollama skips these in Modelfiles, where old ones still name them (contract section 14).

@@ -104,6 +104,8 @@ class Sampling(msgspec.Struct, frozen=True):
     what is added to its logit), `lora_scales` how much each adapter of the model counts: None means all of them wholly,
     and those beyond the list not at all. Without `cache_prompt` nothing of earlier requests is reused.
 
+    `draft_num_predict` is how many tokens may be guessed ahead, to be checked together; None and 0 mean no guesses.
+
     From `min_keep` to `mirostat_eta` names, meanings and defaults are those of llama.cpp's server; 0 or less means off.
     """
 
@@ -139,6 +141,7 @@ class Sampling(msgspec.Struct, frozen=True):
     cache_prompt: bool = True
     logit_bias: tuple[tuple[int, float], ...] = ()
     lora_scales: tuple[float, ...] | None = None
+    draft_num_predict: int | None = None
 
 
 class LoadOptions(msgspec.Struct, frozen=True):

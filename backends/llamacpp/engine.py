@@ -23,10 +23,11 @@ from .binding.errors import start_backend
 from .binding.model import Model
 from .embedder import Embedder
 from .embedding_engine import EmbeddingEngine
-from .estimate import MAX_EMBED_WINDOW, plan_load
+from .estimate import MAX_EMBED_WINDOW, num_outputs, plan_load
 from .sampler import build_chain, token_logprobs
 from .sequence import RunningSequence
 from .slots import Placement, Prompt, SlotTable
+from .speculation import DecodeCost, allot_drafts
 from .tokenizer import LlamaTokenizer
 
 
@@ -45,6 +46,8 @@ class LlamaCppEngine:
         self._batch = Batch(self._context.num_batch)
         self._adapters = Adapters(model, self._context)
         self._budget = Budget(self._batch.capacity)
+        self._cost = DecodeCost()
+        self._max_rows = min(self._batch.capacity, num_outputs(plan.num_parallel))
         self._slots = SlotTable(plan.num_parallel, can_cut=not model.is_recurrent)
         self._waiting: deque[tuple[EngineRequest, Prompt]] = deque()
         self._shortest_first = False
@@ -84,9 +87,12 @@ class LlamaCppEngine:
         self._admit()
         outputs: list[StepOutput] = []
         is_shared = False
-        for pieces in decode_batches(self._running, self._batch.capacity, self._adapters.in_use):
+        for pieces in decode_batches(self._running, self._max_rows, self._adapters.in_use):
             is_shared = True
+            self._guess(pieces)
+            started = time.perf_counter()
             outputs += self._run(pieces)
+            self._cost.measure(self._batch.size, time.perf_counter() - started)
         self._shortest_first = not self._shortest_first
         budget = self._budget.tokens(is_shared)
         for piece in prompt_pieces(self._running, budget, self._batch.capacity, self._shortest_first):
@@ -147,31 +153,61 @@ class LlamaCppEngine:
         for sequence in sequences:
             if sequence.prompt_rows:
                 self._note_prompt(sequence)
-        return [self._sample(sequence) for sequence in sequences if sequence.row >= 0]
+        return [output for sequence in sequences for output in self._choose(sequence)]
+
+    def _guess(self, pieces: Sequence[Piece]) -> None:
+        """Draft what follows, as far as it pays and memory can forget it again."""
+        guessing = [entry for entry, _ in pieces if entry.speculation is not None]
+        if not guessing or self._model.is_recurrent:
+            return
+        speculations = []
+        for entry in guessing:
+            assert entry.speculation is not None
+            room = min(entry.request.window - len(entry.tokens), entry.request.max_tokens - entry.num_generated) - 1
+            entry.speculation.propose(entry.tokens, room)
+            speculations.append(entry.speculation)
+        allot_drafts(speculations, len(pieces), self._max_rows, self._cost)
 
     def _append(self, sequence: RunningSequence, tokens: list[int]) -> None:
         is_last = len(tokens) == sequence.num_pending
-        wants_all = sequence.wants_prompt_logprobs
-        row = self._batch.add(tokens, sequence.slot.num_held, sequence.slot.index, is_last, wants_all)
-        if wants_all:
+        draft = sequence.draft
+        wants_all = sequence.wants_prompt_logprobs or bool(draft)
+        end = self._batch.add([*tokens, *draft], sequence.slot.num_held, sequence.slot.index, is_last, wants_all)
+        row = end - len(draft)
+        if sequence.wants_prompt_logprobs:
             sequence.prompt_rows = range(row - len(tokens) + 1, row + 1)
         self._slots.advance(sequence.slot, len(tokens))
-        sequence.row = row if is_last else -1
+        sequence.rows = range(row, end + 1) if is_last else range(0)
 
-    def _sample(self, sequence: RunningSequence) -> StepOutput:
+    def _choose(self, sequence: RunningSequence) -> Iterator[StepOutput]:
+        """The next token of a sequence, and those after it that were guessed rightly."""
+        speculation, has_draft = sequence.speculation, len(sequence.rows) > 1
+        for position, row in enumerate(sequence.rows):
+            output = self._sample(sequence, row)
+            token = output.token
+            is_guessed = speculation is not None and token is not None and speculation.compare(position, token)
+            yield output
+            if output.finish or not is_guessed:
+                break
+            # The guess that came true is in the cache already.
+            self._slots.advance(sequence.slot, 1)
+        if has_draft and not sequence.slot.is_idle:
+            self._context.remove(sequence.slot.index, sequence.slot.num_held)
+
+    def _sample(self, sequence: RunningSequence, row: int) -> StepOutput:
         request = sequence.request
         if request.max_tokens <= 0:
             self._release(sequence)
             prompt = sequence.take_prompt()
             return StepOutput(request.id, None, FinishReason.LENGTH, num_cached=sequence.num_cached, prompt=prompt)
-        self._restrict(sequence)
-        token = sequence.chain.sample(self._context, sequence.row)
+        self._restrict(sequence, row)
+        token = sequence.chain.sample(self._context, row)
         if request.constraint is not None:
             request.constraint.accept(token)
         logprob = 0.0
         top: tuple[tuple[int, float], ...] = ()
         if request.top_logprobs is not None:
-            logprob, top = token_logprobs(self._context.logits(sequence.row), token, request.top_logprobs)
+            logprob, top = token_logprobs(self._context.logits(row), token, request.top_logprobs)
         sequence.tokens.append(token)
         sequence.num_generated += 1
         is_end = self._model.is_end(token)
@@ -187,16 +223,18 @@ class LlamaCppEngine:
             top=top,
             num_cached=sequence.num_cached,
             num_shifted=sequence.num_shifted,
+            num_drafted=sequence.speculation.num_drafted if sequence.speculation else 0,
+            num_accepted=sequence.speculation.num_accepted if sequence.speculation else 0,
             prompt=sequence.take_prompt(),
         )
 
-    def _restrict(self, sequence: RunningSequence) -> None:
+    def _restrict(self, sequence: RunningSequence, row: int) -> None:
         """Forbid tokens that may not come. The sampler chain reads this very memory."""
         request = sequence.request
         may_end = sequence.num_generated >= request.sampling.min_tokens and not request.sampling.ignore_eos
         if may_end and request.constraint is None:
             return
-        logits = self._context.logits(sequence.row)
+        logits = self._context.logits(row)
         if request.constraint is not None:
             request.constraint.restrict(logits)
         if not may_end:

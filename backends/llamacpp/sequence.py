@@ -7,16 +7,18 @@ from .adapters import adapter_set
 from .binding.chain import Chain
 from .prefix import BLOCK
 from .slots import Slot, aligned_end
+from .speculation import NgramDrafter, Speculation
 
-# Tails of a whole block or more are cut in pieces of this, so that all of a tail goes the same way.
+# Tails of more than a block are cut in pieces of this, so that all of a tail goes the same way.
 _TAIL_PIECE = BLOCK // 2
 
 
 class RunningSequence:
     """`tokens` is prompt and answer; those that the slot holds are evaluated.
 
-    `row` is the row of the current batch whose logits give the next token, -1 when there is none; `prompt_rows` are
-    those that tell the log-probabilities of the prompt, gathered in `prompt_logprobs` where they are wanted.
+    `rows` are the rows of the current batch whose logits give the next tokens, several where some were guessed;
+    `prompt_rows` are those that tell the log-probabilities of the prompt, gathered in `prompt_logprobs` where they are
+    wanted.
     """
 
     def __init__(self, request: EngineRequest, slot: Slot, chain: Chain) -> None:
@@ -27,7 +29,9 @@ class RunningSequence:
         self.num_cached = slot.num_held
         self.num_generated = 0
         self.num_shifted = 0
-        self.row = -1
+        self.rows = range(0)
+        is_guessed = (request.sampling.draft_num_predict or 0) > 0
+        self.speculation = Speculation(NgramDrafter(), request.sampling.draft_num_predict or 0) if is_guessed else None
         self.prompt_rows = range(0)
         self.prompt_logprobs: list[tuple[float, tuple[tuple[int, float], ...]]] = []
 
@@ -51,6 +55,11 @@ class RunningSequence:
         """Whether the logits of prompt tokens are still to be looked at."""
         return self.request.prompt_logprobs and not self.is_decoding
 
+    @property
+    def draft(self) -> list[int]:
+        """Tokens that are guessed to follow, and evaluated with the last one."""
+        return self.speculation.draft if self.speculation is not None and self.is_decoding else []
+
     def take_prompt(self) -> tuple[tuple[float, tuple[tuple[int, float], ...]], ...]:
         """The log-probabilities of the prompt, once."""
         found, self.prompt_logprobs = tuple(self.prompt_logprobs), []
@@ -68,7 +77,7 @@ class RunningSequence:
         if start < end:
             size = min(end - start, budget // BLOCK * BLOCK)
         else:
-            size = self.num_pending if self.num_pending < BLOCK else _TAIL_PIECE
+            size = self.num_pending if self.num_pending <= BLOCK else _TAIL_PIECE
         if may_split:
             size = min(size or budget, budget)
         return self.tokens[start : start + size] if size <= budget else []

@@ -121,6 +121,9 @@ def print_timings(usage: Usage, timings: Timings) -> dict[str, Any]:
         "cache_n": usage.cached_tokens,
         **_speed("prompt", evaluated, timings.prompt_ns / _NS_PER_MS),
         **_speed("predicted", usage.completion_tokens, timings.completion_ns / _NS_PER_MS),
+        **(
+            {"draft_n": usage.drafted_tokens, "draft_n_accepted": usage.accepted_tokens} if usage.drafted_tokens else {}
+        ),
     }
 
 

@@ -52,6 +52,7 @@ class NativeFields(Body, frozen=True):
     ignore_eos: bool | None = None
     cache_prompt: bool | None = None
     lora_scales: list[Number] | None = None
+    draft_num_predict: Number | None = None
     num_ctx: Number | None = None
     num_batch: Number | None = None
     num_gpu: Number | None = None
