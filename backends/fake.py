@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ..core.errors import LoadFailed
 from ..core.events import FinishReason
 from ..core.types import LoadSpec
-from .protocol import EmbedInput, EngineInfo, EngineRequest, StepOutput
+from .protocol import EmbedInput, EngineInfo, EngineRequest, Picture, PicturePart, StepOutput, Vision
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,6 +66,15 @@ class ByteTokenizer:
         return [self.piece(token) for token in range(_END + 1)], [_END]
 
 
+class FakeVision:
+    """An image is as long as its file, and stands in the prompt between two spaces."""
+
+    def read(self, data: bytes) -> Picture:
+        """One part."""
+        stand_ins = [-1 - byte for byte in data]
+        return Picture([[ord(" ")], PicturePart(stand_ins, len(data), None), [ord(" ")]])
+
+
 class FakeEngine:
     """Runs scripts in place of a model. A window of 13 is refused, for tests of loads that fail.
 
@@ -91,6 +100,10 @@ class FakeEngine:
     def add(self, request: EngineRequest) -> None:
         """Take a script in."""
         self._waiting.append(request)
+
+    def open_projector(self, path: str) -> Vision:
+        """Each byte of an image stands for itself."""
+        return FakeVision()
 
     def abort(self, request_id: int) -> None:
         """Drop a script."""
@@ -151,7 +164,7 @@ def _allowed(request: EngineRequest, token: int) -> int:
 
 
 def _script(request: EngineRequest) -> Iterator[int]:
-    text = bytes(token for token in request.tokens if token != _END).decode("utf-8", "replace")
+    text = bytes(token for token in request.tokens if 0 <= token < _END).decode("utf-8", "replace")
     line = text.strip().rsplit("\n", 1)[-1]
     verb, _, rest = line.partition(" ")
     if verb == "die":

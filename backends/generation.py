@@ -159,12 +159,16 @@ class Generation:
             warnings.append(f"the window was full: {self._num_shifted} old tokens were dropped to go on")
         return Done(
             reason,
-            Usage(len(self.prompt.tokens), len(self._tokens), self._num_cached, *self._num_guessed),
+            Usage(self.prompt.num_cells, len(self._tokens), self._num_cached, *self._num_guessed),
             Timings(first_ns - self._started_ns, ended_ns - first_ns),
             tuple(warnings),
-            (*self.prompt.tokens, *self._tokens) if self.request.want_context else (),
+            self._context() if self.request.want_context else (),
             self._stops.hit,
         )
+
+    def _context(self) -> tuple[int, ...]:
+        """Prompt and answer as tokens. Images are none."""
+        return (*(token for token in self.prompt.tokens if token >= 0), *self._tokens)
 
 
 def new_call_id() -> str:

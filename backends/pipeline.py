@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from ..core.errors import CorralError
 from ..core.events import Done, Event, Failed, FinishReason, Rendered
-from ..core.types import ChatPrompt, EmbedRequest, GenerateRequest
+from ..core.types import ChatPrompt, EmbedRequest, GenerateRequest, Image
 from .embedding import EmbeddingQueue, PreparedEmbedding
 from .generation import Generation, PreparedRequest
 from .prompt import PromptBuilder
-from .protocol import Engine, EngineRequest, StepOutput
+from .protocol import Engine, EngineRequest, Picture, StepOutput
 from .structured import GrammarCompiler
 
 # An answer without a limit ends after this many windows (contract section 4).
@@ -42,8 +42,10 @@ class Pipeline:
             return self._embeddings.prepare(request)
         window = self._window(request)
         if request.render_only:
-            return PreparedRequest(request, self._builder.render(request.prompt, window, request.template))
-        prompt = self._builder.prepare(request.prompt, window, request.truncate, request.template)
+            rendered = self._builder.render(request.prompt, window, request.template, self._read_pictures(request))
+            return PreparedRequest(request, rendered)
+        pictures = self._read_pictures(request)
+        prompt = self._builder.prepare(request.prompt, window, request.truncate, request.template, pictures)
         if not isinstance(request.prompt, ChatPrompt):
             constraint = self._grammars.compile(request.format) if request.format else None
             return PreparedRequest(request, prompt, constraint)
@@ -65,12 +67,13 @@ class Pipeline:
             tokens=prompt.tokens,
             sampling=request.sampling,
             max_tokens=limit if asked < 0 else min(asked, limit),
-            window=window,
+            window=window - prompt.num_cells + len(prompt.tokens),
             shift=request.shift,
             top_logprobs=request.top_logprobs,
             constraint=prepared.constraint,
             prompt_logprobs=request.echo and request.top_logprobs is not None,
             adapters=request.adapters,
+            pictures=prompt.pictures,
         )
         try:
             self._engine.add(sequence)
@@ -135,6 +138,17 @@ class Pipeline:
                 if output.finish is None:
                     self._engine.abort(output.id)
         return events
+
+    def _read_pictures(self, request: GenerateRequest) -> dict[bytes, Picture]:
+        """The images of a request by their bytes. Errors: InvalidRequest, and what open_projector refuses with."""
+        if request.projector is None or not isinstance(request.prompt, ChatPrompt):
+            return {}
+        parts = [part for message in request.prompt.messages for part in message.parts]
+        images = dict.fromkeys(part.data for part in parts if isinstance(part, Image))
+        if not images:
+            return {}
+        vision = self._engine.open_projector(request.projector)
+        return {data: vision.read(data) for data in images}
 
     def _rendered(self, prepared: PreparedRequest) -> Rendered:
         tokens = tuple(prepared.prompt.tokens)

@@ -1,14 +1,15 @@
 """From a request to prompt tokens: render the chat, drop old turns that do not fit, and tokenize.
 
 Texts of special tokens count as special only where the template wrote them. What a user or tool wrote is marked before
-rendering with two Unicode noncharacters, and tokenized as plain text afterwards.
+rendering with Unicode noncharacters, and tokenized as plain text afterwards; another marks where images stand.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from ..core.errors import ContextExceeded, InvalidRequest
 from ..core.types import (
     ChatPrompt,
+    Image,
     InfillPrompt,
     Message,
     Part,
@@ -31,12 +33,16 @@ from ..core.types import (
 from ..modelfile.gotemplate.prompt import GoPrompt
 from ..modelfile.jinja import ChatTemplate, mentions
 from ..modelfile.output.syntax import GENERIC, OutputSyntax, describe_tools, find_syntax
-from .protocol import Tokenizer
+from .protocol import Picture, PicturePart, PlacedPicture, Tokenizer
 
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 _GUARDED = re.compile(f"{_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
 _CACHED_TEMPLATES = 16
-_STRAY = re.compile(f"[{_OPEN}{_CLOSE}]")
+# The place of an image, with its number between two of these.
+_IMAGE = "\ufdd2"
+_IMAGE_MARK = re.compile(f"{_IMAGE}([0-9]+){_IMAGE}")
+_STRAY = re.compile(f"[{_OPEN}{_CLOSE}{_IMAGE}]")
+Pictures = Mapping[bytes, Picture]
 
 
 class PreparedPrompt(msgspec.Struct, frozen=True):
@@ -45,6 +51,12 @@ class PreparedPrompt(msgspec.Struct, frozen=True):
     tokens: list[int]
     text: str
     num_dropped: int = 0
+    pictures: tuple[PlacedPicture, ...] = ()
+
+    @property
+    def num_cells(self) -> int:
+        """Tokens of the window that it takes."""
+        return len(self.tokens) + sum(entry.part.num_cells + entry.start - entry.end for entry in self.pictures)
 
 
 class PromptBuilder:
@@ -59,24 +71,34 @@ class PromptBuilder:
         texts = sorted(tokenizer.specials, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, texts))) if texts else None
 
-    def prepare(self, prompt: Prompt, window: int, truncate: bool, template: str | None = None) -> PreparedPrompt:
+    def prepare(
+        self,
+        prompt: Prompt,
+        window: int,
+        truncate: bool,
+        template: str | None = None,
+        pictures: Pictures = MappingProxyType({}),
+    ) -> PreparedPrompt:
         """Tokens for a prompt, fewer than `window` of them. `template` is a Go template in place of the model's Jinja.
 
+        `pictures` has all that the prompt's images are, by their bytes.
         Errors: ContextExceeded with both numbers; InvalidTemplate when the template refuses the messages.
         """
         if isinstance(prompt, ChatPrompt):
             turns = _split_turns(prompt.messages)
             if truncate and len(turns) > 1:
                 self._check_tokens("context", prompt.context)
-                return self._fit_turns(prompt, turns, window, template)
-        return _fitting(self._render_whole(prompt, template), window)
+                return self._fit_turns(prompt, turns, window, template, pictures)
+        return _fitting(self._render_whole(prompt, template, pictures), window)
 
-    def render(self, prompt: Prompt, window: int, template: str | None = None) -> PreparedPrompt:
+    def render(
+        self, prompt: Prompt, window: int, template: str | None, pictures: Pictures = MappingProxyType({})
+    ) -> PreparedPrompt:
         """The prompt of a request that generates nothing: old turns go, but what is too long still is shown whole."""
         try:
-            return self.prepare(prompt, window, True, template)
+            return self.prepare(prompt, window, True, template, pictures)
         except ContextExceeded:
-            return self._render_whole(prompt, template)
+            return self._render_whole(prompt, template, pictures)
 
     def syntax(self, template: str | None, prompt: ChatPrompt) -> OutputSyntax:
         """The form in which answers hold thinking and calls, told from the template that renders the prompt."""
@@ -94,7 +116,7 @@ class PromptBuilder:
             return self._go_template(template).mentions("tools")
         return mentions(self._source, "tools")
 
-    def _render_whole(self, prompt: Prompt, template: str | None) -> PreparedPrompt:
+    def _render_whole(self, prompt: Prompt, template: str | None, pictures: Pictures) -> PreparedPrompt:
         match prompt:
             case TextPrompt(text, parse_special, add_special):
                 prefix = self._tokenizer.prefix() if add_special else []
@@ -107,14 +129,14 @@ class PromptBuilder:
                 return self._render_infill(prompt, template)
             case ChatPrompt():
                 self._check_tokens("context", prompt.context)
-                return self._render(prompt, prompt.messages, template)
+                return self._render(prompt, prompt.messages, template, pictures)
 
     def _decode(self, tokens: Sequence[int]) -> str:
         pieces = (self._tokenizer.piece(token) or self._tokenizer.special_text(token).encode() for token in tokens)
         return b"".join(pieces).decode("utf-8", "replace")
 
     def _fit_turns(
-        self, prompt: ChatPrompt, turns: list[list[Message]], window: int, template: str | None
+        self, prompt: ChatPrompt, turns: list[list[Message]], window: int, template: str | None, pictures: Pictures
     ) -> PreparedPrompt:
         """Drop as few of the oldest turns as makes the rest fit; system messages and the last turn stay.
 
@@ -123,7 +145,7 @@ class PromptBuilder:
 
         def render(num_kept: int) -> PreparedPrompt:
             kept = _without(turns, len(turns) - num_kept)
-            prepared = self._render(prompt, kept, template)
+            prepared = self._render(prompt, kept, template, pictures)
             return msgspec.structs.replace(prepared, num_dropped=len(prompt.messages) - len(kept))
 
         fits, best = 0, None
@@ -132,7 +154,7 @@ class PromptBuilder:
         num_kept = 1
         while fits + 1 < too_many:
             prepared = render(num_kept)
-            if len(prepared.tokens) < window:
+            if prepared.num_cells < window:
                 fits, best = num_kept, prepared
             else:
                 too_many = num_kept
@@ -148,19 +170,19 @@ class PromptBuilder:
                 f"{field}: token {strange} is not in this model's vocabulary of {size}: it is of another"
             )
 
-    def _render(self, prompt: ChatPrompt, messages: Sequence[Message], template: str | None) -> PreparedPrompt:
+    def _render(
+        self, prompt: ChatPrompt, messages: Sequence[Message], template: str | None, pictures: Pictures
+    ) -> PreparedPrompt:
         tools = [self._guard_json(tool) for tool in prompt.tools]
         if tools and not self._knows_tools(template):
             messages, tools = _tell_of_tools(messages, tools), []
-        guarded = [self._guard(message) for message in messages]
+        guarded = [_mark_images(self._guard(message), pictures) for message in messages]
         text = self._render_text(prompt, guarded, tools, template)
         if prompt.continue_last:
             text = _cut_after(text, guarded[-1].text)
-        tokens = self._encode_guarded(text)
-        if prompt.context:
-            prefix = self._tokenizer.prefix()
-            tokens = [*prompt.context, *tokens[len(prefix) :]]
-        return PreparedPrompt(tokens, _STRAY.sub("", text))
+        before = (prompt.context, len(self._tokenizer.prefix())) if prompt.context else ((), 0)
+        tokens, placed = self._encode_marked(text, list(pictures.values()), *before)
+        return PreparedPrompt(tokens, _STRAY.sub("", _IMAGE_MARK.sub("[img]", text)), pictures=tuple(placed))
 
     def _render_text(
         self, prompt: ChatPrompt, messages: list[Message], tools: list[dict[str, Any]], template: str | None
@@ -207,20 +229,47 @@ class PromptBuilder:
         text = _STRAY.sub("", text)
         return self._special.sub(lambda match: f"{_OPEN}{match.group(0)}{_CLOSE}", text) if self._special else text
 
+    def _encode_marked(
+        self, text: str, pictures: Sequence[Picture], context: Sequence[int], num_skipped: int
+    ) -> tuple[list[int], list[PlacedPicture]]:
+        """Tokens of a rendered text behind `context`, and where among them pictures stand."""
+        first, *rest = _IMAGE_MARK.split(text)
+        tokens = [*context, *self._encode_guarded(first)[num_skipped:]]
+        placed = []
+        # re.split with one group gives numbers of pictures and texts in turn.
+        for number, piece in zip(rest[::2], rest[1::2], strict=True):
+            for part in pictures[int(number)].parts:
+                if isinstance(part, PicturePart):
+                    placed.append(PlacedPicture(len(tokens), part))
+                    tokens += part.stand_ins
+                else:
+                    tokens += part
+            tokens += self._encode_pieces(piece)
+        return tokens, placed
+
     def _encode_guarded(self, text: str) -> list[int]:
-        if _OPEN not in text:
-            return self._encode(text)
-        tokens = self._tokenizer.prefix()
+        prefix = self._tokenizer.prefix()
+        return _single_prefix([*prefix, *self._encode_pieces(text)], prefix)
+
+    def _encode_pieces(self, text: str) -> list[int]:
+        tokens: list[int] = []
         # re.split with one group gives template text and guarded text in turn.
         for index, piece in enumerate(_GUARDED.split(text)):
             piece = _STRAY.sub("", piece)
             if piece:
                 tokens += self._tokenizer.encode(piece, parse_special=index % 2 == 0)
-        return _single_prefix(tokens, self._tokenizer.prefix())
+        return tokens
 
-    def _encode(self, text: str) -> list[int]:
-        prefix = self._tokenizer.prefix()
-        return _single_prefix([*prefix, *self._tokenizer.encode(text, parse_special=True)], prefix)
+
+def _mark_images(message: Message, pictures: Pictures) -> Message:
+    """A message in which marks stand for its images."""
+    if not any(isinstance(part, Image) for part in message.parts):
+        return message
+    numbers = {data: number for number, data in enumerate(pictures)}
+    marks = [
+        Text(f"{_IMAGE}{numbers[part.data]}{_IMAGE}") if isinstance(part, Image) else part for part in message.parts
+    ]
+    return msgspec.structs.replace(message, parts=tuple(marks))
 
 
 def _single_prefix(tokens: list[int], prefix: list[int]) -> list[int]:
@@ -271,9 +320,11 @@ def _without(turns: list[list[Message]], num_dropped: int) -> list[Message]:
 def _fitting(prepared: PreparedPrompt, window: int) -> PreparedPrompt:
     if not prepared.tokens:
         raise InvalidRequest("the prompt is empty once it is rendered: send some text")
-    if len(prepared.tokens) >= window:
+    if prepared.pictures and prepared.pictures[-1].end == len(prepared.tokens):
+        raise InvalidRequest("the prompt ends in an image: some text must come after it")
+    if prepared.num_cells >= window:
         raise ContextExceeded(
-            f"the prompt has {len(prepared.tokens)} tokens and does not fit the window of {window}: "
+            f"the prompt has {prepared.num_cells} tokens and does not fit the window of {window}: "
             "shorten it or ask for a larger num_ctx"
         )
     return prepared

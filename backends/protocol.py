@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -46,10 +46,50 @@ class Constraint(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class PicturePart:
+    """A part of a picture that stands in a prompt like tokens: negative `stand_ins`, one for each position.
+
+    They tell what picture it is. `num_cells` is how many tokens of the window it takes; only the engine knows `handle`.
+    """
+
+    stand_ins: list[int]
+    num_cells: int
+    handle: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as the model gets it: parts of it, and tokens that the model wants around them."""
+
+    parts: list[list[int] | PicturePart]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPicture:
+    """A part of a picture at an index of a prompt's tokens."""
+
+    start: int
+    part: PicturePart
+
+    @property
+    def end(self) -> int:
+        """The index after it."""
+        return self.start + len(self.part.stand_ins)
+
+
+class Vision(Protocol):
+    """What makes pictures fit for one model."""
+
+    def read(self, data: bytes) -> Picture:
+        """The bytes of a JPEG, PNG or GIF as a picture. Errors: InvalidRequest."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class EngineRequest:
     """One sequence to run. `tokens` is the whole prompt, at least one token and shorter than `window`.
 
-    `adapters` are paths of LoRA adapters to run it with, each as much as `sampling.lora_scales` says.
+    `pictures` stand among the tokens, in order. `adapters` are paths of LoRA adapters to run it with, each as much as `sampling.lora_scales` says.
     `max_tokens` bounds the answer. With `shift` a full window drops old tokens after `sampling.num_keep` and goes on.
     `top_logprobs` is None when no log-probabilities are wanted; `prompt_logprobs` wants those of the prompt as well.
     """
@@ -64,6 +104,7 @@ class EngineRequest:
     constraint: Constraint | None = None
     prompt_logprobs: bool = False
     adapters: tuple[str, ...] = ()
+    pictures: tuple[PlacedPicture, ...] = ()
 
 
 class StepOutput(msgspec.Struct, frozen=True):
@@ -164,6 +205,13 @@ class Engine(Protocol):
 
         Each item is what one computation finished, perhaps nothing: steps of generation may come between two. A new
         call ends the one before it, which may be left at any point. Errors: Unsupported.
+        """
+        ...
+
+    def open_projector(self, path: str) -> Vision:
+        """What reads pictures through the projector of a file. May run beside a step.
+
+        Errors: LoadFailed, Unsupported.
         """
         ...
 

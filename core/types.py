@@ -191,7 +191,8 @@ class GenerateRequest(msgspec.Struct, frozen=True):
     """One generation, resolved against its model. `window` caps prompt and answer, in tokens, below the loaded window.
 
     `template` is a Go template in place of the Jinja one that the weights carry. `top_logprobs` is None when no
-    log-probabilities are wanted. With `echo` the answer begins with the prompt. `adapters` are paths of LoRA adapters.
+    log-probabilities are wanted. With `echo` the answer begins with the prompt. `adapters` are paths of LoRA adapters,
+    and `projector` of what makes images fit for the model.
     """
 
     id: int
@@ -208,6 +209,7 @@ class GenerateRequest(msgspec.Struct, frozen=True):
     tool_policy: ToolPolicy = ToolPolicy()
     echo: bool = False
     adapters: tuple[str, ...] = ()
+    projector: str | None = None
 
 
 class EmbedPair(msgspec.Struct, frozen=True):

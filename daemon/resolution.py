@@ -25,9 +25,6 @@ from ..modelfile.capabilities import COMPLETION, INSERT, RERANK, THINKING, TOOLS
 from ..modelfile.model import Model
 from .dialects.endpoint import AnyCall, Call, EmbedCall
 
-# What models may be able to do, but no engine of this version can yet.
-_MISSING = {VISION: "this version of Corral has no engine for images yet; leave `images` out"}
-
 Request = GenerateRequest | EmbedRequest
 
 
@@ -90,6 +87,7 @@ def _generate_request(call: Call, model: Model, sampling: Sampling, load: LoadOp
         tool_policy=call.tool_policy,
         echo=call.echo,
         adapters=tuple(map(str, model.adapters)),
+        projector=str(model.projector) if model.projector else None,
     )
 
 
@@ -139,8 +137,6 @@ def _check_capabilities(call: Call, model: Model) -> tuple[str, ...]:
     for need in _needs(call):
         if need not in able:
             raise Unsupported(_lacks(call, model, need))
-        if need in _MISSING:
-            raise Unsupported(_MISSING[need])
     return able
 
 

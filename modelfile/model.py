@@ -43,6 +43,7 @@ class Model(msgspec.Struct, frozen=True):
     weights_path: Path
     gguf: GGUF
     adapters: tuple[Path, ...]
+    projector: Path | None
     template: str | None
     system: str | None
     parameters: dict[str, Any]
@@ -74,6 +75,7 @@ class ModelResolver:
         gguf = self.header(weights.digest)
         template = self._text(stored, manifests.TEMPLATE_TYPE)
         config = self._json(stored, manifest.config.digest)
+        projector = manifest.layer(manifests.PROJECTOR_TYPE)
         return Model(
             name=stored.name,
             stored=stored,
@@ -82,13 +84,14 @@ class ModelResolver:
             weights_path=self._store.blobs.path(weights.digest),
             gguf=gguf,
             adapters=tuple(self._store.blobs.path(digest) for digest in self._digests(stored, manifests.ADAPTER_TYPE)),
+            projector=self._store.blobs.path(projector.digest) if projector else None,
             template=template,
             system=self._text(stored, manifests.SYSTEM_TYPE),
             parameters=self._parameters(stored),
             messages=self._messages(stored),
             licenses=self._licenses(stored),
             details=_details(config, gguf, weights.from_model),
-            capabilities=find_capabilities(gguf, template, manifest.layer(manifests.PROJECTOR_TYPE) is not None),
+            capabilities=find_capabilities(gguf, template, projector is not None),
         )
 
     def header(self, digest: str) -> GGUF:

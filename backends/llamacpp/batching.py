@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ..protocol import PlacedPicture
 from .adapters import AdapterSet
 from .prefix import BLOCK
 from .sequence import RunningSequence
@@ -15,10 +16,11 @@ _MAX_PAUSE = 0.2
 
 
 class Piece(NamedTuple):
-    """Tokens of one sequence that are evaluated together."""
+    """Tokens of one sequence that are evaluated together, or a picture."""
 
     sequence: RunningSequence
     tokens: list[int]
+    picture: PlacedPicture | None = None
 
 
 class Budget:
@@ -70,8 +72,17 @@ def prompt_pieces(
         prompts.sort(key=lambda entry: entry.num_pending)
     may_split = capacity < BLOCK
     for sequence in prompts:
-        while budget > 0 and (tokens := sequence.next_piece(budget, may_split)):
-            budget -= len(tokens)
-            yield Piece(sequence, tokens)
+        while budget > 0 and (piece := _next_piece(sequence, budget, may_split)) is not None:
+            budget -= len(piece.tokens)
+            yield piece
             if sequence.is_decoding or not sequence.num_pending:
                 break
+
+
+def _next_piece(sequence: RunningSequence, budget: int, may_split: bool) -> Piece | None:
+    """A picture is evaluated wholly, whatever the budget. None when the budget is too small for anything else."""
+    picture = sequence.next_picture
+    if picture is not None and picture.start == sequence.slot.num_held:
+        return Piece(sequence, picture.part.stand_ins, picture)
+    tokens = sequence.next_piece(budget, may_split)
+    return Piece(sequence, tokens) if tokens else None

@@ -39,6 +39,11 @@ class EmbeddingEngine:
         """Never: texts are embedded as they come."""
         return False
 
+    def open_projector(self, path: str) -> Vision:
+        """Refused. Errors: Unsupported."""
+        del path
+        raise Unsupported("this model makes embeddings and takes no images")
+
     def add(self, request: EngineRequest) -> None:
         """Refused. Errors: Unsupported."""
         del request

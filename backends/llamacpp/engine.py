@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -12,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
+from ...core.errors import Unsupported
 from ...core.events import FinishReason
 from ...core.types import LoadOptions, LoadSpec
 from ...modelfile.gguf import GGUF, read_gguf
-from ..protocol import EmbedInput, Engine, EngineInfo, EngineRequest, StepOutput
+from ..protocol import EmbedInput, Engine, EngineInfo, EngineRequest, PlacedPicture, StepOutput, Vision
 from .adapters import Adapters, adapter_set
 from .batching import Budget, Piece, decode_batches, prompt_pieces
 from .binding.context import Batch, Context
@@ -29,6 +31,7 @@ from .sequence import RunningSequence
 from .slots import Placement, Prompt, SlotTable
 from .speculation import DecodeCost, allot_drafts
 from .tokenizer import LlamaTokenizer
+from .vision import PictureReader
 
 
 class LlamaCppEngine:
@@ -53,6 +56,9 @@ class LlamaCppEngine:
         self._shortest_first = False
         self._running: list[RunningSequence] = []
         self._embedder: Embedder | None = None
+        self._opening = threading.Lock()
+        self._reader: PictureReader | None = None
+        self._projector_path = ""
         self.tokenizer = LlamaTokenizer(model)
         self.info = EngineInfo(
             num_ctx=plan.num_ctx,
@@ -74,7 +80,18 @@ class LlamaCppEngine:
         self._adapters.load(adapters)
         reuses = request.sampling.cache_prompt and not request.prompt_logprobs
         # A salt of its own keeps a prompt from all that others left.
-        self._waiting.append((request, Prompt(request.tokens, salt=adapters if reuses else request.id)))
+        self._waiting.append(
+            (request, Prompt(request.tokens, salt=adapters if reuses else request.id, pictures=request.pictures))
+        )
+
+    def open_projector(self, path: str) -> Vision:
+        """What reads pictures; a model has one projector. Errors: LoadFailed, Unsupported."""
+        with self._opening:
+            if self._reader is None or self._projector_path != path:
+                if self._reader is not None:
+                    raise Unsupported("the weights are loaded with another projector: stop the model first")
+                self._reader, self._projector_path = PictureReader(self._model, path, self._num_threads), path
+            return self._reader
 
     def abort(self, request_id: int) -> None:
         """Drop a sequence, waiting or running."""
@@ -96,6 +113,9 @@ class LlamaCppEngine:
         self._shortest_first = not self._shortest_first
         budget = self._budget.tokens(is_shared)
         for piece in prompt_pieces(self._running, budget, self._batch.capacity, self._shortest_first):
+            if piece.picture is not None:
+                self._look(piece.sequence, piece.picture)
+                continue
             started = time.perf_counter()
             outputs += self._run([piece])
             self._budget.measure(len(piece.tokens), time.perf_counter() - started)
@@ -113,6 +133,8 @@ class LlamaCppEngine:
             self._release(sequence)
         if self._embedder is not None:
             self._embedder.close()
+        if self._reader is not None:
+            self._reader.close()
         self._context.close()
         self._model.close()
 
@@ -154,6 +176,13 @@ class LlamaCppEngine:
             if sequence.prompt_rows:
                 self._note_prompt(sequence)
         return [output for sequence in sequences for output in self._choose(sequence)]
+
+    def _look(self, sequence: RunningSequence, picture: PlacedPicture) -> None:
+        """Evaluate a part of a picture."""
+        assert self._reader is not None, "the request was prepared with it"
+        self._adapters.use(sequence.adapters)
+        self._reader.evaluate(self._context, picture, sequence.slot.num_held, sequence.slot.index)
+        self._slots.advance(sequence.slot, picture.end - picture.start)
 
     def _guess(self, pieces: Sequence[Piece]) -> None:
         """Draft what follows, as far as it pays and memory can forget it again."""

@@ -31,7 +31,8 @@ def build_chain(model: Model, sampling: Sampling, window: int, prompt: Sequence[
         chain.add(lib.llama_sampler_init_logit_bias(model.num_vocab, len(biases), biases))
     num_seen = max(_add_penalties(chain, model, sampling, window), _add_dry(chain, model, sampling, window))
     for token in prompt[len(prompt) - min(num_seen, len(prompt)) :]:
-        chain.accept(token)
+        if token >= 0:
+            chain.accept(token)
     seed = secrets.randbits(31) if sampling.seed < 0 else sampling.seed & _SEED_MASK
     if sampling.temperature <= 0:
         chain.add(lib.llama_sampler_init_greedy())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..protocol import EngineRequest
+from ..protocol import EngineRequest, PlacedPicture
 from .adapters import adapter_set
 from .binding.chain import Chain
 from .prefix import BLOCK
@@ -65,6 +65,12 @@ class RunningSequence:
         found, self.prompt_logprobs = tuple(self.prompt_logprobs), []
         return found
 
+    @property
+    def next_picture(self) -> PlacedPicture | None:
+        """The picture that comes next, or the one after the tokens that do."""
+        held = self.slot.num_held
+        return next((entry for entry in self.request.pictures if entry.start >= held), None)
+
     def next_piece(self, budget: int, may_split: bool) -> list[int]:
         """The next prompt tokens to evaluate, at most `budget`: whole blocks, or a piece of the tail.
 
@@ -80,4 +86,6 @@ class RunningSequence:
             size = self.num_pending if self.num_pending <= BLOCK else _TAIL_PIECE
         if may_split:
             size = min(size or budget, budget)
+        if (picture := self.next_picture) is not None:
+            size = min(size, picture.start - start)
         return self.tokens[start : start + size] if size <= budget else []

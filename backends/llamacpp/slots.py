@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from ..protocol import PlacedPicture
 from .prefix import BLOCK, PrefixIndex, block_keys, chain_key, root_key
 
 
@@ -20,10 +21,15 @@ def aligned_end(num_tokens: int) -> int:
 class Prompt:
     """The tokens of a prompt, and the keys of its blocks. `salt` tells apart what gives other numbers for them."""
 
-    def __init__(self, tokens: Sequence[int], salt: Hashable = None) -> None:
+    def __init__(self, tokens: Sequence[int], salt: Hashable = None, pictures: Sequence[PlacedPicture] = ()) -> None:
         self.tokens = tokens
         self.salt = salt
+        self.pictures = pictures
         self.keys = block_keys(tokens, salt)
+
+    def whole(self, num_tokens: int) -> int:
+        """At most so many tokens, without the beginning of a picture: pictures are evaluated wholly."""
+        return next((entry.start for entry in self.pictures if entry.start < num_tokens < entry.end), num_tokens)
 
 
 class Slot:
@@ -156,8 +162,8 @@ class SlotTable:
         end = aligned_end(len(prompt.tokens))
         common = max(0, min(common, len(prompt.tokens) - 2))
         if slot.num_aligned <= end <= common:
-            return common
-        return min(common, end) // BLOCK * BLOCK
+            return prompt.whole(common)
+        return prompt.whole(min(common, end) // BLOCK * BLOCK)
 
     def _is_coming(self, prompt: Prompt, num_reused: int) -> bool:
         """Whether a running sequence will hold more whole blocks of the prompt than anyone does now."""

@@ -7,6 +7,7 @@ distributed as without drafts (Leviathan et al. 2023, for drafts without probabi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Protocol
 
 # Longest draft.
@@ -48,7 +49,9 @@ class NgramDrafter:
             start = self._followers.get(tuple(tokens[-size:]))
             if start is not None:
                 period = len(tokens) - start
-                return [tokens[start + offset % period] for offset in range(limit)]
+                found = [tokens[start + offset % period] for offset in range(limit)]
+                # What stands for pictures is negative, and no model says it.
+                return list(takewhile(lambda token: token >= 0, found))
         return []
 
 

@@ -43,6 +43,7 @@ def make_model(**fields: Any) -> Model:
         weights_path=Path("w"),
         gguf=GGUF(3, {}, (), 32, 0, 0),
         adapters=(),
+        projector=None,
         template=None,
         system=None,
         parameters={},

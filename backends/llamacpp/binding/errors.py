@@ -16,7 +16,8 @@ last_errors: deque[str] = deque(maxlen=8)
 
 
 @lib.llama_log_callback  # type: ignore[untyped-decorator]
-def _keep_errors(level: int, text: bytes, user_data: ctypes.c_void_p) -> None:
+def keep_errors(level: int, text: bytes, user_data: ctypes.c_void_p) -> None:
+    """Take note of an error that llama.cpp tells of."""
     del user_data
     if level >= _ERROR_LEVEL and (line := text.decode("utf-8", "replace").strip()):
         last_errors.append(line)
@@ -24,7 +25,7 @@ def _keep_errors(level: int, text: bytes, user_data: ctypes.c_void_p) -> None:
 
 def start_backend() -> None:
     """Prepare llama.cpp once for this process and keep its errors for messages."""
-    lib.llama_log_set(_keep_errors, ctypes.c_void_p(0))
+    lib.llama_log_set(keep_errors, ctypes.c_void_p(0))
     lib.llama_backend_init()
 
 
