@@ -89,7 +89,8 @@ class Vision(Protocol):
 class EngineRequest:
     """One sequence to run. `tokens` is the whole prompt, at least one token and shorter than `window`.
 
-    `pictures` stand among the tokens, in order. `adapters` are paths of LoRA adapters to run it with, each as much as `sampling.lora_scales` says.
+    `pictures` stand among the tokens, in order. `adapters` are paths of LoRA adapters to run it with, each as much as
+    `sampling.lora_scales` says.
     `max_tokens` bounds the answer. With `shift` a full window drops old tokens after `sampling.num_keep` and goes on.
     `top_logprobs` is None when no log-probabilities are wanted; `prompt_logprobs` wants those of the prompt as well.
     """

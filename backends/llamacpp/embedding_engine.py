@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ...core.errors import Unsupported
 from ...core.types import LoadOptions
 from ...modelfile.gguf import GGUF
-from ..protocol import EmbedInput, EngineInfo, EngineRequest, StepOutput
+from ..protocol import EmbedInput, EngineInfo, EngineRequest, StepOutput, Vision
 from .binding.model import Model
 from .embedder import Embedder
 from .estimate import plan_embedding

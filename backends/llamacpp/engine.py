@@ -80,9 +80,8 @@ class LlamaCppEngine:
         self._adapters.load(adapters)
         reuses = request.sampling.cache_prompt and not request.prompt_logprobs
         # A salt of its own keeps a prompt from all that others left.
-        self._waiting.append(
-            (request, Prompt(request.tokens, salt=adapters if reuses else request.id, pictures=request.pictures))
-        )
+        prompt = Prompt(request.tokens, adapters if reuses else request.id, request.pictures)
+        self._waiting.append((request, prompt))
 
     def open_projector(self, path: str) -> Vision:
         """What reads pictures; a model has one projector. Errors: LoadFailed, Unsupported."""
@@ -167,8 +166,8 @@ class LlamaCppEngine:
         """Evaluate pieces together, and choose the next token of each sequence that is then complete."""
         self._adapters.use(pieces[0].sequence.adapters)
         self._batch.clear()
-        for sequence, tokens in pieces:
-            self._append(sequence, tokens)
+        for piece in pieces:
+            self._append(piece.sequence, piece.tokens)
         if not self._context.decode(self._batch):
             raise RuntimeError("the KV cache has no room, although every slot is within its window")
         sequences = [piece.sequence for piece in pieces]
@@ -186,7 +185,7 @@ class LlamaCppEngine:
 
     def _guess(self, pieces: Sequence[Piece]) -> None:
         """Draft what follows, as far as it pays and memory can forget it again."""
-        guessing = [entry for entry, _ in pieces if entry.speculation is not None]
+        guessing = [piece.sequence for piece in pieces if piece.sequence.speculation is not None]
         if not guessing or self._model.is_recurrent:
             return
         speculations = []
