@@ -53,7 +53,7 @@ async def props(request: web.Request) -> web.Response:
         "total_slots": instance.num_parallel if instance else services.settings.num_parallel or 1,
         "model_alias": model.name.short,
         "chat_template": model.template or model.gguf.chat_template or "",
-        "modalities": {"vision": False, "audio": False},
+        "modalities": {"vision": model.projector is not None, "audio": False},
         "build_info": f"corral-{__version__}",
     }
     return json_response(answer)

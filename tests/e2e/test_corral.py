@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import signal
@@ -21,6 +22,7 @@ import psutil
 import pytest
 from lora_files import lora_parts, write_lora
 from models import smollm2_path
+from vision_files import NUM_IMAGE_TOKENS, make_png, write_projector
 
 ROOT = Path(__file__).parent.parent.parent
 # Greedily, SmolLM2 never comes to the end of this one.
@@ -85,6 +87,34 @@ def test_model_with_an_adapter_shares_the_weights_of_its_base(smol) -> None:
     assert likeliest("tuned", lora_scales=[0.0]) == base
     assert likeliest("smol") == base
     assert len(smol.runners()) == 1
+
+
+def test_model_with_a_projector_sees(smol) -> None:
+    projector = write_projector(smol.folder / "projector.gguf")
+    made = smol.corral("create", "seeing", "-f", "-", stdin=f"FROM smol\nFROM {projector}\n")
+    assert made.returncode == 0, made.stderr
+    shown = httpx.post(f"{smol.url}/api/show", json={"model": "seeing"}, timeout=30).json()
+    assert "vision" in shown["capabilities"]
+
+    def look(model: str, *pictures: bytes) -> httpx.Response:
+        images = [base64.b64encode(picture).decode() for picture in pictures]
+        body = {"model": model, "prompt": QUESTION, "images": images, "stream": False}
+        options = {"temperature": 0, "num_predict": 8}
+        return httpx.post(f"{smol.url}/api/generate", json={**body, "options": options}, timeout=120)
+
+    plain, seen = look("seeing").json(), look("seeing", make_png(255, 0, 0)).json()
+    assert seen["prompt_eval_count"] == plain["prompt_eval_count"] + NUM_IMAGE_TOKENS
+    url = "data:image/png;base64," + base64.b64encode(make_png(255, 0, 0)).decode()
+    content = [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {"url": url}}]
+    body = {"model": "seeing", "messages": [{"role": "user", "content": content}], "temperature": 0, "max_tokens": 8}
+    chat = httpx.post(f"{smol.url}/v1/chat/completions", json=body, timeout=120).json()
+    assert chat["choices"][0]["message"]["content"] == seen["response"]
+    blind = look("smol", make_png(255, 0, 0))
+    assert blind.status_code == 400
+    assert "does not support vision" in blind.json()["error"]
+    broken = look("seeing", make_png(255, 0, 0)[:40])
+    assert broken.status_code == 400
+    assert "cannot be read" in broken.json()["error"]
 
 
 def test_local_weights_are_linked_not_copied(smol) -> None:
